@@ -1,6 +1,6 @@
 //! Reads the usage of all sessions from Claude Code's transcripts.
 
-use plimsoll_domain::text::count_with_noun;
+use plimsoll_domain::text::{count_with_noun, to_safe_single_line};
 use plimsoll_policy::usage::{TranscriptUsage, UsageEntry, project_of_folder, take_each_response_once};
 use plimsoll_protocol::user_request::{self, parse_user_request};
 use plimsoll_store::ledger::RunRecord;
@@ -33,7 +33,7 @@ pub(crate) struct SessionRequests {
     pub(crate) has_match: bool,
 }
 
-/// A file or a part of it that is not counted. The path is empty if the reason names it.
+/// A file or a part of it that is not counted.
 #[derive(Debug)]
 struct SkippedInput {
     path: String,
@@ -67,11 +67,9 @@ pub(crate) fn read_usage_and_search_requests(searched_text: Option<&str>) -> Cli
 }
 
 fn read_usage(add_request: impl Fn(&mut SessionRequests, &[u8]) + Sync) -> ClientUsage {
-    let (files, folder_errors) = transcripts::list_transcripts(&transcripts::transcript_folders());
-    let mut skipped: Vec<SkippedInput> = Vec::new();
-    for error in folder_errors {
-        skipped.push(SkippedInput { path: String::new(), reason: error.to_string() });
-    }
+    let (files, skipped_paths) = transcripts::list_transcripts(&transcripts::transcript_folders());
+    let mut skipped: Vec<SkippedInput> =
+        skipped_paths.iter().map(|(path, reason)| SkippedInput::new(path, reason.clone())).collect();
     let scanned = transcripts::scan_transcripts(
         &files,
         |file| (TranscriptUsage::new(&file.session_id, file.is_subagent), SessionRequests::default()),
@@ -83,7 +81,7 @@ fn read_usage(add_request: impl Fn(&mut SessionRequests, &[u8]) + Sync) -> Clien
     let (mut transcripts, mut requests) = (Vec::new(), Vec::new());
     for (file, ScannedTranscript { content, long_line_count, error }) in files.iter().zip(scanned) {
         if let Some(error) = error {
-            skipped.push(SkippedInput { path: String::new(), reason: error.to_string() });
+            skipped.push(SkippedInput::new(&file.path, error.to_string()));
         }
         if long_line_count > 0 {
             let lines = count_with_noun(long_line_count, "line");
@@ -97,6 +95,10 @@ fn read_usage(add_request: impl Fn(&mut SessionRequests, &[u8]) + Sync) -> Clien
         if transcript.malformed_line_count > 0 {
             let lines = count_with_noun(transcript.malformed_line_count, "line");
             skipped.push(SkippedInput::new(&file.path, format!("{lines} that cannot be parsed")));
+        }
+        if transcript.undated_response_count > 0 {
+            let responses = count_with_noun(transcript.undated_response_count, "response");
+            skipped.push(SkippedInput::new(&file.path, format!("{responses} without a time")));
         }
         if transcript.future_response_count > 0 {
             let responses = count_with_noun(transcript.future_response_count, "response");
@@ -121,10 +123,12 @@ impl ClientUsage {
     /// Prints a warning for each input that is not counted.
     pub(crate) fn print_warnings(&self) {
         for SkippedInput { path, reason } in self.skipped.iter().take(MAX_WARNINGS) {
-            console::print_warning(&if path.is_empty() {
-                reason.clone()
+            // An error of the system names the file.
+            console::print_warning(&if reason.contains(path.as_str()) {
+                format!("not counted: {}", to_safe_single_line(reason))
             } else {
-                format!("not counted: {reason}, in {}", environment::abbreviate_home(path))
+                let path = to_safe_single_line(&environment::abbreviate_home(path));
+                format!("not counted in {path}: {reason}")
             });
         }
         if self.skipped.len() > MAX_WARNINGS {

@@ -224,12 +224,16 @@ fn help_definition(width: usize, list: CommandList) -> clap::Command {
 
 /// Names that users of other tools may type, each with a tip about the equivalent here. clap would only suggest similarly
 /// spelled names.
-const TIPS_FOR_OTHER_NAMES: [(&[&str], &str); 6] = [
+const TIPS_FOR_OTHER_NAMES: [(&[&str], &str); 7] = [
     (
         &["cost", "costs", "ccusage", "stats"],
         "`plimsoll usage` shows the tokens and the cost of all sessions",
     ),
-    (&["daily", "blocks"], "`plimsoll usage daily` and `plimsoll usage blocks` list the usage"),
+    (
+        &["daily", "blocks", "weekly", "monthly"],
+        "`plimsoll usage daily` and `plimsoll usage blocks` list the usage",
+    ),
+    (&["session", "projects"], "`plimsoll sessions` lists the sessions of all projects"),
     (&["resume", "continue"], "`plimsoll run --resume` continues a run"),
     (
         &["update", "upgrade"],

@@ -181,6 +181,7 @@ pub fn format_tokens(token_count: u64) -> String {
     match token_count {
         0..1_000 => token_count.to_string(),
         1_000..999_500 => format!("{}k", (token_count + 500) / 1_000),
+        1_000_000_000.. => format!("{:.1}B", token_count as f64 / 1e9),
         _ if token_count % 1_000_000 < 50_000 => format!("{}M", token_count / 1_000_000),
         _ => format!("{:.1}M", token_count as f64 / 1e6),
     }

@@ -13,8 +13,8 @@ pub use totals::{UsageTotals, group_usage};
 use crate::prices::{BilledTokens, Tariff};
 use chrono::DateTime;
 use plimsoll_domain::cost::{Cost, CostBasis};
-use plimsoll_protocol::usage_line::{CostState, ResponseLine, UsageLine};
-use std::collections::BTreeMap;
+use plimsoll_protocol::usage_line::{ResponseLine, UsageLine};
+use reported::ProcessTotals;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
@@ -23,6 +23,9 @@ const MAX_CLOCK_DIFFERENCE_SECONDS: i64 = 3600;
 
 /// A higher cost is an error, and could not be added.
 const MAX_PLAUSIBLE_USD: f64 = 1e12;
+
+/// The time of a response that has none, until that of another one is used.
+const UNDATED: i64 = i64::MIN;
 
 /// The usage in one transcript.
 #[derive(Debug, Default)]
@@ -43,9 +46,11 @@ pub struct TranscriptUsage {
     pub malformed_line_count: usize,
     /// The number of responses that are dated in the future. They are not counted.
     pub future_response_count: usize,
+    /// The number of responses without a time in a transcript in which no response has one. They are not counted.
+    pub undated_response_count: usize,
     entries: Vec<UsageEntry>,
-    /// The client's last totals of each count, by the start of the count.
-    cost_states: BTreeMap<u64, CostState>,
+    /// The client's totals at the end of each of its processes.
+    totals: Vec<ProcessTotals>,
     /// For the parser.
     buffer: Vec<u8>,
 }
@@ -64,6 +69,8 @@ pub struct UsageEntry {
     pub is_subagent: bool,
     /// False for the requests that only the client's totals contain.
     pub is_response: bool,
+    /// True if the client marked the line as a copy from another session.
+    is_copy: bool,
     /// Hash of the response's id; 0 if it has none. Ids are hashed because there may be a million.
     id_hash: u64,
 }
@@ -80,11 +87,8 @@ impl TranscriptUsage {
         match UsageLine::parse(line, &mut buffer) {
             Ok(Some(UsageLine::Response(response))) => self.add_response(&response),
             Ok(Some(UsageLine::CostState(state))) => {
-                let last_state = self.cost_states.entry(state.start_time.unwrap_or(0)).or_default();
-                // A line can repeat the totals of an earlier one, but they only grow.
-                if state.totals.cost_usd >= last_state.totals.cost_usd {
-                    *last_state = *state;
-                }
+                let last_response_at = self.entries.last().map_or(UNDATED, |entry| entry.responded_at);
+                self.totals.extend(ProcessTotals::new(&state, last_response_at));
             }
             Ok(Some(UsageLine::Compaction)) => self.compaction_count += 1,
             Ok(None) => {}
@@ -106,36 +110,43 @@ impl TranscriptUsage {
             self.peak_tokens = self.peak_tokens.max(tokens.total_input());
         }
         if self.folder.is_none() {
-            self.folder = response.cwd();
+            self.folder = response.cwd.as_deref().map(str::to_owned);
         }
-        self.branch = response.git_branch().or(self.branch.take());
+        if let Some(branch) = &response.git_branch
+            && self.branch.as_ref().is_none_or(|last| last != branch)
+        {
+            self.branch = Some(branch.clone().into_owned());
+        }
         if self.model.as_deref() != response.model() {
             self.model = response.model().map(str::to_owned);
         }
         if self.session_id.is_empty() {
-            self.session_id = response.session_id.unwrap_or_default().to_owned();
+            self.session_id = response.session_id.clone().unwrap_or_default().into_owned();
         }
         let reported_cost = response
             .cost_usd
             .filter(|usd| *usd < MAX_PLAUSIBLE_USD)
             .map(|usd| Cost { usd, basis: CostBasis::Reported });
-        let time = response.timestamp.and_then(|text| DateTime::parse_from_rfc3339(text).ok());
+        let time = response.timestamp.as_deref().and_then(|text| DateTime::parse_from_rfc3339(text).ok());
         let last_time = || self.entries.last().map(|entry| entry.responded_at);
         let entry = UsageEntry {
             // Without a time of its own it counts for the time of the one before it.
-            responded_at: time.map(|time| time.timestamp()).or_else(last_time).unwrap_or(0),
+            responded_at: time.map(|time| time.timestamp()).or_else(last_time).unwrap_or(UNDATED),
             transcript_index: 0,
             cost: reported_cost.unwrap_or_else(|| tariff.list_cost(tokens)),
             tariff,
             tokens,
             is_subagent,
             is_response: true,
+            is_copy: response.is_copy(),
             id_hash: response.id().map_or(0, hash_id),
         };
         match self.entries.last_mut() {
             // The lines of one response usually follow each other, and the last one has the final usage.
             Some(last_entry) if entry.id_hash != 0 && last_entry.id_hash == entry.id_hash => {
-                *last_entry = UsageEntry { responded_at: last_entry.responded_at, ..entry };
+                if entry.tokens.total_tokens() >= last_entry.tokens.total_tokens() {
+                    *last_entry = UsageEntry { responded_at: last_entry.responded_at, ..entry };
+                }
             }
             _ => self.entries.push(entry),
         }
@@ -153,35 +164,51 @@ pub fn take_each_response_once(transcripts: &mut [TranscriptUsage], now: i64) ->
     let mut entries = Vec::with_capacity(transcripts.iter().map(|transcript| transcript.entries.len()).sum());
     for (index, transcript) in transcripts.iter_mut().enumerate() {
         transcript.buffer = Vec::new();
-        let first_index = entries.len();
-        entries.extend(std::mem::take(&mut transcript.entries).into_iter().filter(|entry| {
-            entry.responded_at <= now.saturating_add(MAX_CLOCK_DIFFERENCE_SECONDS) || {
-                transcript.future_response_count += 1;
-                false
-            }
+        let mut times = transcript.entries.iter().map(|entry| entry.responded_at);
+        let first_time = times.find(|time| *time != UNDATED).unwrap_or(UNDATED);
+        entries.extend(std::mem::take(&mut transcript.entries).into_iter().map(|entry| UsageEntry {
+            responded_at: if entry.responded_at == UNDATED { first_time } else { entry.responded_at },
+            transcript_index: index,
+            ..entry
         }));
-        entries[first_index..].iter_mut().for_each(|entry| entry.transcript_index = index);
     }
-    remove_copies(&mut entries, transcripts.len());
-    reported::apply_reported_costs(transcripts, &mut entries);
+    let original_indexes = remove_copies_and_find_originals(&mut entries, transcripts.len());
+    reported::apply_reported_costs(transcripts, &original_indexes, &mut entries);
+    entries.retain(|entry| {
+        let transcript = &mut transcripts[entry.transcript_index];
+        let is_in_future = entry.responded_at > now.saturating_add(MAX_CLOCK_DIFFERENCE_SECONDS);
+        transcript.future_response_count += usize::from(is_in_future);
+        transcript.undated_response_count += usize::from(entry.responded_at == UNDATED);
+        !is_in_future && entry.responded_at != UNDATED
+    });
     entries.sort_by_key(|entry| entry.responded_at);
     entries
 }
 
 /// Keeps one entry of each response: a subagent's transcript can repeat what the main conversation said before it, and a
-/// forked session begins with a copy of the original, which is the one that ended first.
-fn remove_copies(entries: &mut Vec<UsageEntry>, transcript_count: usize) {
-    let mut last_responded_at = vec![i64::MIN; transcript_count];
+/// forked session begins with a copy of the original. Old clients did not mark copies; there the original is the session that
+/// ended first. Returns the index of each transcript's original, if it begins with copies.
+fn remove_copies_and_find_originals(
+    entries: &mut Vec<UsageEntry>,
+    transcript_count: usize,
+) -> Vec<Option<usize>> {
+    let mut last_responded_at = vec![UNDATED; transcript_count];
     for entry in entries.iter() {
         let last = &mut last_responded_at[entry.transcript_index];
         *last = entry.responded_at.max(*last);
     }
     entries.sort_unstable_by_key(|entry| {
         let index = entry.transcript_index;
-        (entry.id_hash, entry.is_subagent, last_responded_at[index], index, entry.responded_at)
+        (entry.id_hash, entry.is_subagent, entry.is_copy, last_responded_at[index], index, entry.responded_at)
     });
+    // A fork of a fork has copies from both. Its original is that of its last copy.
+    let mut last_copies: Vec<Option<(i64, usize)>> = vec![None; transcript_count];
     entries.dedup_by(|copy, kept| {
         let is_copy = copy.id_hash != 0 && copy.id_hash == kept.id_hash;
+        if is_copy && copy.transcript_index != kept.transcript_index {
+            let last_copy = &mut last_copies[copy.transcript_index];
+            *last_copy = (*last_copy).max(Some((copy.responded_at, kept.transcript_index)));
+        }
         // While a response arrives, its lines have less than its final usage.
         if is_copy
             && copy.is_subagent == kept.is_subagent
@@ -192,6 +219,7 @@ fn remove_copies(entries: &mut Vec<UsageEntry>, transcript_count: usize) {
         }
         is_copy
     });
+    last_copies.into_iter().map(|last_copy| Some(last_copy?.1)).collect()
 }
 
 /// Returns the project of a working directory: the client and `plimsoll run --workers` create worktrees inside of it.

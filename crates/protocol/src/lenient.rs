@@ -6,6 +6,7 @@ use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeOwned, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// Parses a value that is not a list. Returns `None` for a list, for `null` and for the wrong type. (serde would
@@ -39,6 +40,20 @@ where
 /// Deserializes a string. An empty string counts as missing, so that an empty id never matches anything.
 pub(crate) fn non_empty_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     Ok(decode_string_lossy(<&RawValue>::deserialize(deserializer)?).filter(|text| !text.is_empty()))
+}
+
+/// Deserializes a string without copying it, unless it has escapes. An empty string counts as missing, and so does any other
+/// type.
+pub(crate) fn borrowed_text<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Cow<'de, str>>, D::Error> {
+    let raw = <&RawValue>::deserialize(deserializer)?;
+    let quoted = raw.get().strip_prefix('"').and_then(|text| text.strip_suffix('"'));
+    let text = match quoted {
+        Some(text) if !text.contains('\\') => Some(Cow::Borrowed(text)),
+        _ => decode_string_lossy(raw).map(Cow::Owned),
+    };
+    Ok(text.filter(|text| !text.is_empty()))
 }
 
 /// Deserializes a string whose empty value is meaningful. Returns `None` for any other type.

@@ -6,6 +6,7 @@ use crate::lenient;
 use memchr::memmem::Finder;
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use std::borrow::Cow;
 use std::sync::LazyLock;
 
 // Parsing whole lines would take most of the time: nearly all bytes are the results of tools, which have no usage, and the
@@ -20,10 +21,11 @@ static MESSAGE_KEY: LazyLock<Finder> = LazyLock::new(|| Finder::new("\"message\"
 static USER_KIND: LazyLock<Finder> = LazyLock::new(|| Finder::new("\"type\":\"user\""));
 static CONTENT_START: LazyLock<Finder> = LazyLock::new(|| Finder::new("\"content\":["));
 static CONTENT_END: LazyLock<Finder> = LazyLock::new(|| Finder::new("],\"stop_reason\":"));
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 /// A line with usage contains one of these markers. A text in the transcript cannot contain them, because its quotation marks
 /// are escaped.
 static USAGE_MARKERS: LazyLock<[Finder; 3]> =
-    LazyLock::new(|| ["\"usage\":{", "\"cost-state\"", "\"compact_boundary\""].map(Finder::new));
+    LazyLock::new(|| ["\"usage\"", "\"cost-state\"", "\"compact_boundary\""].map(Finder::new));
 
 /// Returns true if the client wrote before the message that the line is the user's, or a tool's result.
 fn is_user_line(line: &[u8]) -> bool {
@@ -61,23 +63,34 @@ pub enum UsageLine<'a> {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ResponseLine<'a> {
-    #[serde(rename = "type")]
-    kind: &'a str,
-    #[serde(default)]
+    #[serde(rename = "type", borrow, default, deserialize_with = "lenient::borrowed_text")]
+    kind: Option<Cow<'a, str>>,
+    #[serde(default, deserialize_with = "lenient::field_or_default")]
     is_api_error_message: bool,
     /// True for a subagent's response, and for the answer to a side question.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient::field_or_default")]
     pub is_sidechain: bool,
-    requested_model: Option<&'a str>,
+    #[serde(borrow, default, deserialize_with = "lenient::borrowed_text")]
+    requested_model: Option<Cow<'a, str>>,
     /// RFC 3339.
-    pub timestamp: Option<&'a str>,
-    request_id: Option<&'a str>,
-    uuid: Option<&'a str>,
-    pub session_id: Option<&'a str>,
+    #[serde(borrow, default, deserialize_with = "lenient::borrowed_text")]
+    pub timestamp: Option<Cow<'a, str>>,
+    #[serde(borrow, default, deserialize_with = "lenient::borrowed_text")]
+    request_id: Option<Cow<'a, str>>,
+    #[serde(borrow, default, deserialize_with = "lenient::borrowed_text")]
+    uuid: Option<Cow<'a, str>>,
+    #[serde(borrow, default, deserialize_with = "lenient::borrowed_text")]
+    pub session_id: Option<Cow<'a, str>>,
+    /// The session that sent the request, if the line was copied from it.
+    #[serde(borrow, default, deserialize_with = "lenient::borrowed_text")]
+    request_session_id: Option<Cow<'a, str>>,
+    /// Older clients mark the lines of a forked session with this.
     #[serde(borrow)]
-    cwd: Option<&'a RawValue>,
-    #[serde(borrow)]
-    git_branch: Option<&'a RawValue>,
+    forked_from: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "lenient::borrowed_text")]
+    pub cwd: Option<Cow<'a, str>>,
+    #[serde(borrow, default, deserialize_with = "lenient::borrowed_text")]
+    pub git_branch: Option<Cow<'a, str>>,
     /// The client's own figure for this response, which only old clients wrote (before 1.0.9).
     #[serde(rename = "costUSD", default, deserialize_with = "lenient::non_negative_number")]
     pub cost_usd: Option<f64>,
@@ -87,8 +100,10 @@ pub struct ResponseLine<'a> {
 
 #[derive(Debug, Deserialize)]
 struct ResponseMessage<'a> {
-    id: Option<&'a str>,
-    model: Option<&'a str>,
+    #[serde(borrow, default, deserialize_with = "lenient::borrowed_text")]
+    id: Option<Cow<'a, str>>,
+    #[serde(borrow, default, deserialize_with = "lenient::borrowed_text")]
+    model: Option<Cow<'a, str>>,
     usage: Option<BilledUsage>,
 }
 
@@ -122,11 +137,15 @@ impl<'a> UsageLine<'a> {
     /// Parses a line. Returns `None` for a line without usage: a tool's result can have the markers of one, too, and the client
     /// writes an API error as a response with empty usage. `buffer` is only there to be reused.
     pub fn parse(bytes: &'a [u8], buffer: &'a mut Vec<u8>) -> Result<Option<UsageLine<'a>>, MalformedJson> {
+        let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
         if is_user_line(bytes) {
             return Ok(None);
         }
         let short_line = copy_without_content(bytes, buffer);
-        if let Some(line) = short_line.and_then(|line| serde_json::from_slice::<ResponseLine>(line).ok()) {
+        if let Some(line) = short_line.and_then(|line| serde_json::from_slice::<ResponseLine>(line).ok())
+            // The usage may have been removed with the content.
+            && line.message.usage.is_some()
+        {
             return Ok(line.into_usage_line());
         }
         if !USAGE_MARKERS.iter().any(|marker| marker.find(bytes).is_some()) {
@@ -151,35 +170,33 @@ impl<'a> UsageLine<'a> {
 
 impl<'a> ResponseLine<'a> {
     fn into_usage_line(self) -> Option<UsageLine<'a>> {
-        let is_response = self.kind == "assistant"
+        let is_response = self.kind.as_deref() == Some("assistant")
             && !self.is_api_error_message
-            && self.message.model != Some("<synthetic>")
+            && self.message.model.as_deref() != Some("<synthetic>")
             && self.message.usage.is_some();
         is_response.then_some(UsageLine::Response(self))
     }
 
     /// Returns what identifies the response in all its lines and copies: the API's id of the message or of the request, or else
     /// the line's own id, which a copy keeps.
-    pub fn id(&self) -> Option<&'a str> {
-        [self.message.id, self.request_id, self.uuid].into_iter().flatten().find(|id| !id.is_empty())
+    pub fn id(&self) -> Option<&str> {
+        self.message.id.as_deref().or(self.request_id.as_deref()).or(self.uuid.as_deref())
+    }
+
+    /// Returns true if the client marked the line as a copy from another session.
+    pub fn is_copy(&self) -> bool {
+        let has_other_session =
+            self.request_session_id.is_some() && self.request_session_id != self.session_id;
+        has_other_session || self.forked_from.is_some()
     }
 
     /// Returns the model whose price applies: the requested one, or else the one that responded.
-    pub fn model(&self) -> Option<&'a str> {
-        [self.requested_model, self.message.model].into_iter().flatten().find(|model| !model.is_empty())
+    pub fn model(&self) -> Option<&str> {
+        self.requested_model.as_deref().or(self.message.model.as_deref())
     }
 
     pub fn usage(&self) -> BilledUsage {
         self.message.usage.clone().unwrap_or_default()
-    }
-
-    /// Returns the working directory.
-    pub fn cwd(&self) -> Option<String> {
-        lenient::decode_string_lossy(self.cwd?).filter(|folder| !folder.is_empty())
-    }
-
-    pub fn git_branch(&self) -> Option<String> {
-        lenient::decode_string_lossy(self.git_branch?).filter(|branch| !branch.is_empty())
     }
 }
 
@@ -212,13 +229,36 @@ mod tests {
     }
 
     #[test]
-    fn a_count_of_the_wrong_type_loses_nothing_else() {
-        let line = r#"{"type":"assistant","cwd":"C:\\work","gitBranch":7,"costUSD":-1,
-            "message":{"model":"x","usage":{"input_tokens":5,"output_tokens":"many"}}}"#;
+    fn a_field_of_the_wrong_type_loses_nothing_else() {
+        let line = r#"{"type":"assistant","cwd":"C:\\work","gitBranch":7,"costUSD":-1,"isSidechain":null,"timestamp":5,
+            "message":{"id":"m\u0031","model":"x","usage":{"input_tokens":5,"output_tokens":"many"}}}"#;
         let response = parse_response(line).unwrap();
-        assert_eq!((response.cwd().as_deref(), response.git_branch()), (Some("C:\\work"), None));
+        assert_eq!((response.cwd.as_deref(), response.git_branch.as_deref()), (Some("C:\\work"), None));
         assert_eq!((response.usage().input_tokens, response.usage().output_tokens), (Some(5), None));
-        assert_eq!((response.model(), response.cost_usd), (Some("x"), None));
+        assert_eq!((response.id(), response.model(), response.cost_usd), (Some("m1"), Some("x"), None));
+    }
+
+    #[test]
+    fn a_line_that_another_program_wrote_counts() {
+        let spaced = r#"{"type": "assistant", "message": {"usage": {"input_tokens": 5}}}"#;
+        for line in [spaced.to_owned(), format!("\u{feff}{spaced}")] {
+            assert_eq!(parse_response(&line).unwrap().usage().input_tokens, Some(5), "{line}");
+        }
+    }
+
+    #[test]
+    fn the_client_marks_copies_from_other_sessions() {
+        for (fields, is_copy) in [
+            (r#""sessionId":"s""#, false),
+            (r#""sessionId":"s","requestSessionId":"s""#, false),
+            (r#""sessionId":"s","requestSessionId":"t""#, true),
+            (r#""sessionId":"s","forkedFrom":{"sessionId":"t"}"#, true),
+            (r#""sessionId":"s","forkedFrom":null"#, false),
+        ] {
+            let response =
+                parse_response(&format!(r#"{{"type":"assistant",{fields},"message":{{"usage":{{}}}}}}"#));
+            assert_eq!(response.unwrap().is_copy(), is_copy, "{fields}");
+        }
     }
 
     #[test]
@@ -235,6 +275,7 @@ mod tests {
             format!(r#"{{"id":"m","content":[],"stop_reason":null,{usage}}}"#),
             format!(r#"{{"id":"m","content":"],\"stop_reason\":{{","stop_reason":null,{usage}}}"#),
             format!(r#"{{{usage},"id":"m","content":[{fake}],"stop_reason":null}}"#),
+            format!(r#"{{"id":"m","content":[{fake}],{usage},"stop_reason":null}}"#),
             format!(
                 r#"{{"id":"m","content":["{}"],"stop_reason":null,{usage}}}"#,
                 "x".repeat(2 * MAX_BYTES_AFTER_CONTENT)

@@ -28,6 +28,8 @@ pub struct TranscriptFile {
     pub session_id: String,
     /// True for the transcript of a subagent.
     pub is_subagent: bool,
+    /// True for the transcript of a session's main conversation, which can be resumed.
+    pub is_session: bool,
 }
 
 /// The content of a transcript, and the parts that were not read.
@@ -40,32 +42,37 @@ pub struct ScannedTranscript<T> {
     pub error: Option<StoreError>,
 }
 
-/// Returns the folders in which the client keeps transcripts: in `CLAUDE_CONFIG_DIR`, or else in its default folder and in the
+/// Returns the folders in which the client keeps transcripts, also those that do not exist: in `CLAUDE_CONFIG_DIR`, or else in its default folder and in the
 /// XDG folder.
 pub fn transcript_folders() -> Vec<PathBuf> {
-    let default_folder = environment::client_config_folder();
     let xdg_folder = || {
         let config_folder = environment::xdg_folder("XDG_CONFIG_HOME");
         let config_folder = config_folder.or_else(|| Some(environment::home_folder()?.join(".config")));
         config_folder.map(|folder| folder.join("claude"))
     };
-    let is_default = environment::variable("CLAUDE_CONFIG_DIR").is_none();
-    let folders = default_folder.into_iter().chain(is_default.then(xdg_folder).flatten());
-    let mut folders: Vec<PathBuf> =
-        folders.map(|folder| folder.join("projects")).filter(|folder| disk::is_folder(folder)).collect();
+    let config_folders: Vec<PathBuf> = match environment::variable("CLAUDE_CONFIG_DIR") {
+        // It is one folder for the client. Users of ccusage may have a list.
+        Some(list) if list.contains(',') && !disk::is_folder(Path::new(&list)) => {
+            list.split(',').map(|folder| PathBuf::from(folder.trim())).collect()
+        }
+        Some(folder) => vec![PathBuf::from(folder)],
+        None => environment::client_config_folder().into_iter().chain(xdg_folder()).collect(),
+    };
+    let mut folders: Vec<PathBuf> = config_folders.iter().map(|folder| folder.join("projects")).collect();
     // One may be a link to the other.
     folders.dedup_by_key(|folder| disk::canonicalize_or_keep(folder));
     folders
 }
 
-/// Lists the transcripts below these folders, sorted by path, and the folders that cannot be read. Links are not followed.
-pub fn list_transcripts(folders: &[PathBuf]) -> (Vec<TranscriptFile>, Vec<StoreError>) {
-    let (mut files, mut errors) = (Vec::new(), Vec::new());
-    for folder in folders {
-        add_transcripts_in_folder(folder, &mut Vec::new(), &mut files, &mut errors);
+/// Lists the transcripts below these folders, sorted by path, and the paths that are skipped, with the reason. Links are not
+/// followed.
+pub fn list_transcripts(folders: &[PathBuf]) -> (Vec<TranscriptFile>, Vec<(PathBuf, String)>) {
+    let (mut files, mut skipped) = (Vec::new(), Vec::new());
+    for folder in folders.iter().filter(|folder| disk::is_folder(folder)) {
+        add_transcripts_in_folder(folder, &mut Vec::new(), &mut files, &mut skipped);
     }
     files.sort_by(|first, second| first.path.cmp(&second.path));
-    (files, errors)
+    (files, skipped)
 }
 
 /// Adds the transcripts in a folder and its subfolders. `names` are the names of the folders that lead to it.
@@ -73,11 +80,11 @@ fn add_transcripts_in_folder(
     folder: &Path,
     names: &mut Vec<String>,
     files: &mut Vec<TranscriptFile>,
-    errors: &mut Vec<StoreError>,
+    skipped: &mut Vec<(PathBuf, String)>,
 ) {
     let entries = match disk::list_entries(folder) {
         Ok(entries) => entries,
-        Err(error) => return errors.push(error),
+        Err(error) => return skipped.push((folder.to_owned(), error.to_string())),
     };
     for (name, kind) in entries {
         let path = folder.join(&name);
@@ -85,7 +92,7 @@ fn add_transcripts_in_folder(
         match kind {
             EntryKind::Folder if names.len() < MAX_FOLDER_DEPTH => {
                 names.push(name);
-                add_transcripts_in_folder(&path, names, files, errors);
+                add_transcripts_in_folder(&path, names, files, skipped);
                 names.pop();
             }
             EntryKind::File => {
@@ -98,9 +105,16 @@ fn add_transcripts_in_folder(
                     None => stem,
                 };
                 let session_id = session_id.to_owned();
-                files.push(TranscriptFile { path, session_id, is_subagent });
+                let is_session = names.len() == 1 && !is_subagent;
+                files.push(TranscriptFile { path, session_id, is_subagent, is_session });
             }
-            _ => {}
+            EntryKind::Folder => skipped.push((path, "the folder is too deep".to_owned())),
+            EntryKind::Other if disk::is_folder(&path) || name.ends_with(".jsonl") => {
+                let reason =
+                    if disk::is_link(&path) { "links are not followed" } else { "not a regular file" };
+                skipped.push((path, reason.to_owned()));
+            }
+            EntryKind::Other => {}
         }
     }
 }
@@ -255,30 +269,32 @@ mod tests {
     fn sessions_and_subagents_are_told_apart_by_their_paths() {
         let folder = tempfile::tempdir().unwrap();
         let files = [
-            ("p/s.jsonl", ("s", false)),
-            ("p/s/subagents/agent-a.jsonl", ("s", true)),
-            ("p/s/subagents/workflows/w/agent-b.jsonl", ("s", true)),
-            ("p/agent-c.jsonl", ("", true)),
-            ("p/s/chat.jsonl", ("s", false)),
+            ("p/s.jsonl", ("s", false, true)),
+            ("p/s/subagents/agent-a.jsonl", ("s", true, false)),
+            ("p/s/subagents/workflows/w/agent-b.jsonl", ("s", true, false)),
+            ("p/agent-c.jsonl", ("", true, false)),
+            ("p/s/chat.jsonl", ("s", false, false)),
         ];
-        for (path, _) in
-            files.iter().chain(&[("p/notes.md", ("", false)), ("1/2/3/4/5/6/7/8/9/deep.jsonl", ("", false))])
+        for path in files.iter().map(|(path, _)| *path).chain(["p/notes.md", "1/2/3/4/5/6/7/8/9/deep.jsonl"])
         {
             disk::replace(&folder.path().join(path), b"{}", crate::Durability::Lazy).unwrap();
         }
-        disk::create_link_if_missing("p", &folder.path().join("link")).unwrap();
+        for link in ["link", "p/link.jsonl", "p/other-link"] {
+            let target = if link == "link" { "p" } else { "nowhere" };
+            disk::create_link_if_missing(target, &folder.path().join(link)).unwrap();
+        }
         let missing = folder.path().join("missing");
-        let (mut found, errors) = list_transcripts(&[folder.path().to_owned(), missing.clone()]);
-        let name = |file: &TranscriptFile| file.path.strip_prefix(folder.path()).unwrap().to_owned();
-        let found_names: Vec<_> =
-            found.iter().map(|file| (name(file), file.session_id.as_str(), file.is_subagent)).collect();
-        let mut expected: Vec<_> = files
+        let (mut found, skipped) = list_transcripts(&[folder.path().to_owned(), missing.clone()]);
+        let name = |path: &Path| path.strip_prefix(folder.path()).unwrap().to_owned();
+        let found_names: Vec<_> = found
             .iter()
-            .map(|(path, (session, is_subagent))| (PathBuf::from(path), *session, *is_subagent))
+            .map(|file| (name(&file.path), (file.session_id.as_str(), file.is_subagent, file.is_session)))
             .collect();
+        let mut expected: Vec<_> = files.iter().map(|(path, kind)| (PathBuf::from(path), *kind)).collect();
         expected.sort();
         assert_eq!(found_names, expected);
-        assert!(errors.len() == 1 && errors[0].to_string().contains("missing"), "{errors:?}");
+        let skipped_names: Vec<PathBuf> = skipped.iter().map(|(path, _)| name(path)).collect();
+        assert_eq!(skipped_names, ["1/2/3/4/5/6/7/8/9", "link", "p/link.jsonl"].map(PathBuf::from));
         // A file that disappears after it was listed has an error, and the others are read.
         found[1].path = missing;
         let scanned = scan_transcripts(&found, |_| 0, |line_count, _, _| *line_count += 1);

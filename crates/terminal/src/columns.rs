@@ -15,6 +15,22 @@ pub fn clip_to_columns(text: &str, max_columns: usize) -> String {
     format!("{}…", longest_prefix_within_columns(text, max_columns.saturating_sub(1)))
 }
 
+/// Shortens a path to this width from its start, because its end tells more. The result starts with `…` if text was cut off.
+pub fn clip_path_to_columns(path: &str, max_columns: usize) -> String {
+    let mut excess_columns = width(path).saturating_sub(max_columns);
+    if excess_columns == 0 {
+        return path.to_owned();
+    }
+    excess_columns += usize::from(max_columns > 0);
+    let mut removed_columns = 0;
+    let rest = path.trim_start_matches(|character: char| {
+        let is_removed = removed_columns < excess_columns;
+        removed_columns += character.width().unwrap_or(0);
+        is_removed
+    });
+    if max_columns == 0 { String::new() } else { format!("…{rest}") }
+}
+
 /// Splits text into a first line of at most this width, broken at a space if possible, and the remaining text.
 pub fn split_off_wrapped_line(text: &str, max_columns: usize) -> (&str, &str) {
     let prefix_len = longest_prefix_within_columns(text, max_columns).len();
@@ -59,7 +75,7 @@ pub fn wrap_text(text: &str, max_columns: usize) -> String {
 fn is_command_to_copy(line: &str) -> bool {
     let first_word = line.split_whitespace().next().unwrap_or_default();
     // Client arguments follow ` -- `, and a branch's line ends with the command that merges it.
-    matches!(first_word, "plimsoll" | "git" | "claude" | "$")
+    matches!(first_word, "plimsoll" | "git" | "claude" | "cd" | "$")
         || line.contains(" -- ")
         || line.contains("to merge it: ")
 }
@@ -84,6 +100,14 @@ mod tests {
             (clip_to_columns("認証", 4), clip_to_columns("認証に", 5), clip_to_columns("認証に", 4)),
             ("認証".into(), "認証…".into(), "認…".into())
         );
+        for (path, columns, expected) in [
+            ("~/work/shop", 11, "~/work/shop"),
+            ("~/work/shop", 6, "…/shop"),
+            ("~/認証", 4, "…証"),
+            ("~/work", 0, ""),
+        ] {
+            assert_eq!(clip_path_to_columns(path, columns), expected, "{path} {columns}");
+        }
         for (line, columns, indent, expected) in [
             ("one two", 7, 2, "one two"),
             ("one two three four", 9, 2, "one two\n  three\n  four"),
@@ -91,6 +115,7 @@ mod tests {
             ("認証 に失敗 しました", 8, 0, "認証\nに失敗\nしました"),
             ("abcdefghij", 4, 0, "abcd\nefgh\nij"),
             ("   plimsoll run --resume", 9, 2, "   plimsoll run --resume"),
+            ("  cd /a/b && claude --resume x", 9, 2, "  cd /a/b && claude --resume x"),
         ] {
             assert_eq!(wrap_line(line, columns, indent).join("\n"), expected, "{line} {columns}");
         }

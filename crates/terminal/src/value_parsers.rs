@@ -173,14 +173,22 @@ pub fn timestamp_moved_back_a_day_if_in_future(text: &str) -> Result<Timestamp, 
     }
 }
 
-/// Parses a day in this machine's time zone: `2026-01-07`, `20260107`, or a duration ago (`7d`).
+/// Parses a day in this machine's time zone: `2026-01-07`, `20260107`, `today`, `yesterday`, or the first of the last days (`7d`).
 pub fn day(text: &str) -> Result<NaiveDate, ValueError> {
-    let day_ago = || clock::now().checked_sub_signed(parse_duration(text)?);
-    ["%Y-%m-%d", "%Y%m%d"]
-        .iter()
-        .find_map(|format| NaiveDate::parse_from_str(text, format).ok())
-        .or_else(|| Some(clock::local_time_from_unix_seconds(day_ago()?.timestamp()).date()))
-        .ok_or(ValueError::InvalidDay)
+    let day_ago = |duration: TimeDelta| Some(local_day(clock::now().checked_sub_signed(duration)?));
+    let day = match text {
+        "today" => day_ago(TimeDelta::zero()),
+        "yesterday" => day_ago(TimeDelta::days(1)),
+        _ => ["%Y-%m-%d", "%Y%m%d"].iter().find_map(|format| NaiveDate::parse_from_str(text, format).ok()),
+    };
+    // Today is the last of the days.
+    let first_of_days =
+        || day_ago(parse_duration(text)?.checked_sub(&TimeDelta::days(1))?.max(TimeDelta::zero()));
+    day.or_else(first_of_days).ok_or(ValueError::InvalidDay)
+}
+
+fn local_day(time: DateTime<Utc>) -> NaiveDate {
+    clock::local_time_from_unix_seconds(time.timestamp()).date()
 }
 
 fn parse_duration(text: &str) -> Option<TimeDelta> {

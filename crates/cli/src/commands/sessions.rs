@@ -1,12 +1,13 @@
 //! `plimsoll sessions`: lists the sessions of all projects, newest first.
 
 use crate::client_usage::{ClientUsage, read_usage_and_search_requests};
+use crate::commands::usage::costs::format_marked_cost;
 use clap::Args;
 use plimsoll_domain::text::{count_with_noun, format_tokens, to_safe_single_line};
-use plimsoll_policy::usage::{TranscriptUsage, UsageTotals, group_usage};
+use plimsoll_policy::usage::{UsageTotals, group_usage};
 use plimsoll_policy::window::{WindowEvidence, resolve_window_raising_it_to_used_tokens};
 use plimsoll_store::{clock, environment};
-use plimsoll_terminal::columns::clip_to_columns;
+use plimsoll_terminal::columns::{clip_path_to_columns, clip_to_columns, width};
 use plimsoll_terminal::console::{self, line_width_from_columns_or_terminal};
 use plimsoll_terminal::value_parsers;
 use serde_json::{Value, json};
@@ -15,8 +16,15 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::ExitCode;
 
+const SESSIONS_HELP: &str = "\
+Examples:
+  plimsoll sessions
+  plimsoll sessions --search parser -n 100
+  plimsoll sessions --json | jq -r '.[0].resume_command'";
+
 /// Arguments of `plimsoll sessions`.
 #[derive(Debug, Args)]
+#[command(after_help = SESSIONS_HELP)]
 pub(crate) struct SessionsArguments {
     /// Only sessions with this text in a request, the project or the branch
     #[arg(long, value_name = "TEXT")]
@@ -52,13 +60,14 @@ pub(crate) fn print_sessions(arguments: &SessionsArguments) -> ExitCode {
     let searched_text = arguments.search.as_ref().map(|text| text.to_lowercase());
     let usage = read_usage_and_search_requests(searched_text.as_deref());
     let mut sessions = list_sessions_newest_first(&usage, searched_text.as_deref());
+    let session_count = sessions.len();
     sessions.truncate(arguments.last.unwrap_or(DEFAULT_SESSION_COUNT));
     if arguments.json {
         console::print_json(sessions.iter().map(Session::to_json).collect::<Value>());
         return ExitCode::SUCCESS;
     }
     usage.print_warnings();
-    if sessions.is_empty() {
+    if session_count == 0 {
         return console::print_nothing_to_show(match arguments.search {
             Some(_) => "No session matches.",
             None => "There are no sessions of Claude Code yet.",
@@ -67,20 +76,37 @@ pub(crate) fn print_sessions(arguments: &SessionsArguments) -> ExitCode {
     let columns = line_width_from_columns_or_terminal();
     let texts: Vec<String> = sessions.iter().map(|session| session.render(columns)).collect();
     console::print_text(texts.join("\n\n"));
+    if sessions.len() < session_count {
+        let listed_count = sessions.len();
+        console::print_hint(&format!(
+            "{listed_count} of {session_count} sessions; `-n {session_count}` lists all"
+        ));
+    }
     ExitCode::SUCCESS
 }
 
 fn list_sessions_newest_first<'a>(usage: &'a ClientUsage, searched_text: Option<&str>) -> Vec<Session<'a>> {
     let session_id = |index: usize| usage.transcripts[index].session_id.as_str();
     let mut last_response_at: BTreeMap<&str, i64> = BTreeMap::new();
+    let mut last_response_at_in_file: BTreeMap<usize, i64> = BTreeMap::new();
     for entry in &usage.entries {
         last_response_at.insert(session_id(entry.transcript_index), entry.responded_at);
+        last_response_at_in_file.insert(entry.transcript_index, entry.responded_at);
+    }
+    // A folder of transcripts may have been copied, so that a session has two files. The newer one can be resumed.
+    let mut index_of_session: BTreeMap<&str, usize> = BTreeMap::new();
+    for index in (0..usage.files.len()).filter(|index| usage.files[*index].is_session) {
+        let newest_index = index_of_session.entry(session_id(index)).or_insert(index);
+        if last_response_at_in_file.get(&index) > last_response_at_in_file.get(newest_index) {
+            *newest_index = index;
+        }
     }
     let totals = group_usage(&usage.entries, |entry| session_id(entry.transcript_index));
-    let to_session = |(index, transcript): (usize, &'a TranscriptUsage)| {
-        // A session without a response has nothing to resume, and a subagent cannot be resumed.
+    let to_session = |index: usize| {
+        let (transcript, requests) = (&usage.transcripts[index], &usage.requests[index]);
+        // A session without a response has nothing to resume.
         let last_response_at = *last_response_at.get(transcript.session_id.as_str())?;
-        let (project, requests) = (usage.project(index), &usage.requests[index]);
+        let project = usage.project(index);
         let contains_text = |text: &str| {
             project.to_lowercase().contains(text)
                 || transcript.branch.as_ref().is_some_and(|branch| branch.to_lowercase().contains(text))
@@ -91,7 +117,7 @@ fn list_sessions_newest_first<'a>(usage: &'a ClientUsage, searched_text: Option<
             max_used_tokens: transcript.peak_tokens,
             ..WindowEvidence::default()
         };
-        (is_selected && !transcript.is_subagent).then(|| Session {
+        is_selected.then(|| Session {
             id: &transcript.session_id,
             project,
             folder: transcript.folder.as_deref().unwrap_or(project),
@@ -104,7 +130,7 @@ fn list_sessions_newest_first<'a>(usage: &'a ClientUsage, searched_text: Option<
             totals: totals.get(transcript.session_id.as_str()).copied().unwrap_or_default(),
         })
     };
-    let mut sessions: Vec<Session> = usage.transcripts.iter().enumerate().filter_map(to_session).collect();
+    let mut sessions: Vec<Session> = index_of_session.into_values().filter_map(to_session).collect();
     sessions.sort_by_key(|session| Reverse(session.last_response_at));
     sessions
 }
@@ -114,18 +140,22 @@ impl Session<'_> {
     fn render(&self, columns: usize) -> String {
         let time = clock::local_time_from_unix_seconds(self.last_response_at).format("%a %Y-%m-%d %H:%M");
         let request = to_safe_single_line(self.first_request.unwrap_or("(no request)"));
-        let percent = self
-            .window_tokens
-            .map(|window| format!(" ({}%)", self.peak_tokens.saturating_mul(100) / window.max(1)));
+        let percent =
+            self.window_tokens.map(|window| match self.peak_tokens.saturating_mul(100) / window.max(1) {
+                0 if self.peak_tokens > 0 => " (<1%)".to_owned(),
+                percent => format!(" ({percent}%)"),
+            });
         let figures = [
-            Some(to_safe_single_line(&environment::abbreviate_home(self.project))),
-            self.branch.filter(|branch| *branch != "HEAD").map(to_safe_single_line),
+            Some(format_marked_cost(self.totals.cost)),
             Some(format!("peak {}{}", format_tokens(self.peak_tokens), percent.unwrap_or_default())),
             (self.compaction_count > 0).then(|| count_with_noun(self.compaction_count, "compaction")),
-            Some(self.totals.cost.basis.format_usd(self.totals.cost.usd)),
+            self.branch.filter(|branch| *branch != "HEAD").map(to_safe_single_line),
         ];
         let figures = figures.into_iter().flatten().collect::<Vec<_>>().join(" · ");
-        let lines = [format!("{time}  {request}"), format!("  {figures}")];
+        let project = to_safe_single_line(&environment::abbreviate_home(self.project));
+        let project_columns = columns.saturating_sub(width(&figures) + 5);
+        let project = clip_path_to_columns(&project, project_columns);
+        let lines = [format!("{time}  {request}"), format!("  {figures} · {project}")];
         let mut lines = lines.map(|line| clip_to_columns(&line, columns)).to_vec();
         lines.extend(self.resume_command().map(|command| format!("  {command}")));
         lines.join("\n")
@@ -139,7 +169,9 @@ impl Session<'_> {
         let is_safe = is_plain_id
             && !self.id.starts_with('-')
             && Path::new(self.folder).is_absolute()
-            && to_safe_single_line(self.folder) == self.folder;
+            && to_safe_single_line(self.folder) == self.folder
+            // A name that was not valid Unicode is not known.
+            && !self.folder.contains('\u{fffd}');
         let folder = shlex::try_quote(self.folder).ok().filter(|_| is_safe)?;
         Some(format!("cd {folder} && claude --resume {}", self.id))
     }

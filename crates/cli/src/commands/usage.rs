@@ -1,11 +1,13 @@
 //! `plimsoll usage`: tokens and cost of all sessions, by day, five-hour window, model, project and run.
 
+pub(crate) mod costs;
 mod overview;
 mod table;
 
 use crate::client_usage::{ClientUsage, read_usage_of_all_sessions};
 use chrono::{DateTime, NaiveDate, Utc};
 use clap::{Args, ValueEnum};
+use plimsoll_domain::cost::Cost;
 use plimsoll_domain::{RunState, Timestamp};
 use plimsoll_policy::prices::{BilledTokens, Tariff};
 use plimsoll_policy::usage::{UsageBlock, UsageEntry, UsageTotals, group_usage, split_into_blocks};
@@ -18,8 +20,8 @@ use std::process::ExitCode;
 
 const USAGE_HELP: &str = "\
 Reads the transcripts of Claude Code in CLAUDE_CONFIG_DIR, or else in ~/.claude and ~/.config/claude. Each response counts once.
-`about` marks a cost that is estimated from tokens and list prices, because Claude Code has reported none; `at most` stands for
-a model without a known price. With a subscription, costs are what the usage would cost at list prices.
+`~` marks a cost that is estimated from tokens and list prices, because Claude Code has reported none; `≤` marks a model without
+a known price, which counts at the highest one. With a subscription, costs are what the usage would cost at list prices.
 
 Examples:
   plimsoll usage
@@ -33,12 +35,8 @@ pub(crate) struct UsageArguments {
     /// List daily, blocks, models, projects or runs instead of an overview
     #[arg(value_enum, hide_possible_values = true)]
     list: Option<UsageList>,
-    /// Only from this day on: 2026-01-07, or 7d for the last seven days
-    #[arg(long, value_name = "DAY", value_parser = value_parsers::day)]
-    since: Option<NaiveDate>,
-    /// Only up to this day
-    #[arg(long, value_name = "DAY", value_parser = value_parsers::day)]
-    until: Option<NaiveDate>,
+    #[command(flatten)]
+    days: DayRange,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -64,55 +62,78 @@ struct UsageRow {
     fields: Value,
 }
 
+/// The days that are listed.
+#[derive(Debug, Clone, Copy, Args)]
+struct DayRange {
+    /// Only from this day on: 2026-01-07, yesterday, or 7d for the last seven days
+    #[arg(long, value_name = "DAY", value_parser = value_parsers::day)]
+    since: Option<NaiveDate>,
+    /// Only up to this day
+    #[arg(long, value_name = "DAY", value_parser = value_parsers::day)]
+    until: Option<NaiveDate>,
+}
+
 /// Prints the usage.
 pub(crate) fn print_usage(arguments: &UsageArguments) -> ExitCode {
-    if arguments.list == Some(UsageList::Runs) {
-        return print_usage_of_runs(arguments);
+    let UsageArguments { list, days, json } = *arguments;
+    if list == Some(UsageList::Runs) {
+        return print_usage_of_runs(days, json);
     }
-    let mut usage = read_usage_of_all_sessions();
-    if arguments.since.or(arguments.until).is_some() {
-        usage.entries.retain(|entry| arguments.includes_day(local_day(entry.responded_at)));
-    }
+    let usage = read_usage_of_all_sessions();
     let now = clock::now().timestamp();
-    if arguments.json {
-        let mut document = match arguments.list {
-            None => overview::overview_json(&usage, now),
-            Some(list) => json!({ list.key(): list.json(&usage, &usage.entries, now) }),
+    if json {
+        let mut document = match list {
+            None => overview::overview_json(&usage, days, now),
+            Some(list) => rows_json(list, &list.rows(&usage, days, now)),
         };
-        document["totals"] = totals_json(&usage.entries.iter().collect());
         document["skipped"] = usage.skipped_json();
         console::print_json(document);
         return ExitCode::SUCCESS;
     }
     usage.print_warnings();
-    if usage.entries.is_empty() {
-        return console::print_nothing_to_show(nothing_found_message(&usage));
-    }
-    match arguments.list {
-        None => console::print_text(overview::render_overview(&usage, now)),
+    let rows = list.map(|list| list.rows(&usage, days, now)).unwrap_or_default();
+    match list {
+        _ if usage.entries.is_empty() => return console::print_nothing_to_show(nothing_found_message()),
+        None => console::print_text(overview::render_overview(&usage, days, now)),
+        Some(_) if rows.is_empty() => {
+            return console::print_nothing_to_show("There was no usage in this time.");
+        }
         Some(list) => {
-            let rows = list.rows(&usage, &usage.entries, now);
             markdown::print_markdown(&table::render_rows(list, &rows), false);
+            let costs: Vec<Cost> = rows.iter().map(|row| row.totals.cost).collect();
+            print_explanation(&costs, days.select(&usage.entries));
         }
     }
     ExitCode::SUCCESS
 }
 
-fn nothing_found_message(usage: &ClientUsage) -> String {
-    let folders: Vec<String> = transcripts::transcript_folders()
-        .iter()
-        .map(|folder| environment::abbreviate_home(&folder.to_string_lossy()))
-        .collect();
-    match (folders.is_empty(), usage.files.is_empty()) {
-        (true, _) => "There are no transcripts of Claude Code: neither in CLAUDE_CONFIG_DIR, if it is set, nor in ~/.claude/projects and ~/.config/claude/projects.".to_owned(),
-        (false, true) => format!("There are no transcripts in {} yet.", folders.join(" and ")),
-        (false, false) => "There was no usage in this time.".to_owned(),
+/// Explains the marks of these costs below a table.
+fn print_explanation(costs: &[Cost], entries: &[UsageEntry]) {
+    let explanation = costs::explain_marks(costs, entries);
+    if !explanation.is_empty() {
+        console::print_text(format!("\n{explanation}"));
     }
 }
 
-impl UsageArguments {
-    fn includes_day(&self, day: NaiveDate) -> bool {
+fn nothing_found_message() -> String {
+    let folders = transcripts::transcript_folders();
+    let folders = folders.iter().map(|folder| environment::abbreviate_home(&folder.to_string_lossy()));
+    format!("There is no usage yet in {}.", folders.collect::<Vec<_>>().join(" and "))
+}
+
+impl DayRange {
+    fn includes(self, day: NaiveDate) -> bool {
         self.since.is_none_or(|since| day >= since) && self.until.is_none_or(|until| day <= until)
+    }
+
+    /// Returns the entries of these days. They are sorted by time.
+    fn select(self, entries: &[UsageEntry]) -> &[UsageEntry] {
+        let first_after = |is_before: &dyn Fn(NaiveDate) -> bool| {
+            entries.partition_point(|entry| is_before(local_day(entry.responded_at)))
+        };
+        let start = first_after(&|day| self.since.is_some_and(|since| day < since));
+        let end = first_after(&|day| self.until.is_none_or(|until| day <= until));
+        &entries[start..end.max(start)]
     }
 }
 
@@ -129,7 +150,8 @@ impl UsageList {
     }
 
     /// Returns the rows of the list: days and windows from the oldest, models and projects from the most expensive.
-    fn rows(self, usage: &ClientUsage, entries: &[UsageEntry], now: i64) -> Vec<UsageRow> {
+    fn rows(self, usage: &ClientUsage, days: DayRange, now: i64) -> Vec<UsageRow> {
+        let entries = days.select(&usage.entries);
         let mut groups: BTreeMap<String, BTreeMap<String, UsageTotals>> = BTreeMap::new();
         let mut add_part = |name: String, part: String, totals: UsageTotals| {
             let group = groups.entry(name).or_default().entry(part).or_default();
@@ -137,7 +159,10 @@ impl UsageList {
         };
         match self {
             UsageList::Blocks => {
-                return split_into_blocks(entries).iter().map(|block| block_row(block, now)).collect();
+                // A window that began before the first day keeps its start.
+                let blocks = split_into_blocks(&usage.entries).into_iter();
+                let blocks = blocks.filter(|block| days.includes(local_day(block.started_at)));
+                return blocks.map(|block| block_row(&block, now)).collect();
             }
             UsageList::Daily => {
                 for ((day, tariff), totals) in group_usage(entries, day_and_tariff) {
@@ -157,12 +182,9 @@ impl UsageList {
         }
         let to_row = |(name, parts): (String, BTreeMap<String, UsageTotals>)| {
             let models = || parts.iter().map(|(model, totals)| (model.clone(), totals_json(totals)));
+            let is_project = self == UsageList::Projects;
             UsageRow {
-                label: if self == UsageList::Projects {
-                    environment::abbreviate_home(&name)
-                } else {
-                    name.clone()
-                },
+                label: if is_project { environment::abbreviate_home(&name) } else { name.clone() },
                 totals: parts.values().copied().sum(),
                 note: parts.keys().cloned().collect::<Vec<_>>().join(", "),
                 fields: match self {
@@ -180,11 +202,15 @@ impl UsageList {
         }
         rows
     }
+}
 
-    /// Returns the rows as JSON.
-    fn json(self, usage: &ClientUsage, entries: &[UsageEntry], now: i64) -> Value {
-        self.rows(usage, entries, now).iter().map(UsageRow::to_json).collect()
-    }
+/// Returns the rows as JSON, and their sum.
+fn rows_json(list: UsageList, rows: &[UsageRow]) -> Value {
+    let totals: UsageTotals = rows.iter().map(|row| row.totals).sum();
+    json!({
+        list.key(): rows.iter().map(UsageRow::to_json).collect::<Value>(),
+        "totals": totals_json(&totals),
+    })
 }
 
 impl UsageRow {
@@ -249,6 +275,10 @@ struct UserRun {
 }
 
 impl UserRun {
+    fn cost(&self) -> Cost {
+        Cost { usd: self.state.spending.cost_usd, basis: self.state.spending.cost_basis() }
+    }
+
     fn started_at(&self) -> &Timestamp {
         &self.state.project_at_start.started_at
     }
@@ -262,14 +292,14 @@ impl UserRun {
             "status": state.lifecycle.status(),
             "sessions": state.iteration,
             "total_tokens": state.spending.tokens,
-            "cost_usd": state.spending.cost_usd,
-            "cost_basis": state.spending.cost_basis(),
+            "cost_usd": self.cost().usd,
+            "cost_basis": self.cost().basis,
         })
     }
 }
 
 /// Prints the runs of this user in all projects, newest first, with the cost that their ledgers have.
-fn print_usage_of_runs(arguments: &UsageArguments) -> ExitCode {
+fn print_usage_of_runs(days: DayRange, json: bool) -> ExitCode {
     let records = ledger::run_records_of_user().into_iter();
     let mut runs: Vec<(DateTime<Utc>, UserRun)> = records
         .filter_map(|record| {
@@ -277,16 +307,18 @@ fn print_usage_of_runs(arguments: &UsageArguments) -> ExitCode {
             let run = UserRun { project: record.project, state };
             Some((clock::parse_timestamp(run.started_at())?, run))
         })
-        .filter(|(started_at, _)| arguments.includes_day(local_day(started_at.timestamp())))
+        .filter(|(started_at, _)| days.includes(local_day(started_at.timestamp())))
         .collect();
     runs.sort_by_key(|(started_at, _)| Reverse(*started_at));
-    if arguments.json {
+    if json {
         let rows: Vec<Value> = runs.iter().map(|(_, run)| run.to_json()).collect();
         console::print_json(json!({ "runs": rows }));
     } else if runs.is_empty() {
         return console::print_nothing_to_show("There are no runs in this time; `plimsoll run` starts one.");
     } else {
         markdown::print_markdown(&table::render_runs(&runs), false);
+        let costs: Vec<Cost> = runs.iter().map(|(_, run)| run.cost()).collect();
+        print_explanation(&costs, &[]);
     }
     ExitCode::SUCCESS
 }

@@ -22,9 +22,9 @@ impl UsageBlock {
         self.started_at + BLOCK_SECONDS
     }
 
-    /// Returns true if the window has not ended yet.
+    /// Returns true if the window has begun and has not ended yet.
     pub fn is_active(&self, now: i64) -> bool {
-        now < self.ends_at()
+        (self.started_at..self.ends_at()).contains(&now)
     }
 
     /// Returns the tokens and US dollars of an hour at the average rate since the first response; `None` if less than a

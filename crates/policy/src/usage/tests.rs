@@ -128,10 +128,11 @@ fn lines_that_do_not_count_are_counted_separately() {
     usage.add_line(br#"{"type":"assistant","message":{"usage":{"inp"#, false);
     usage.add_line(response("m6", OPUS, 40, -5).as_bytes(), false);
     assert_eq!((usage.malformed_line_count, usage.compaction_count, usage.peak_tokens), (1, 1, 1_000));
-    let mut transcripts = [usage];
+    let undated = transcript("b", &[response("m7", OPUS, 9, -5).replace("timestamp", "time")]);
+    let mut transcripts = [usage, undated];
     let totals: UsageTotals = take_each_response_once(&mut transcripts, NOW).iter().collect();
     assert_eq!((totals.response_count, totals.tokens.total_tokens()), (4, 100));
-    assert_eq!(transcripts[0].future_response_count, 1);
+    assert_eq!((transcripts[0].future_response_count, transcripts[1].undated_response_count), (1, 1));
 }
 
 #[test]
@@ -166,13 +167,13 @@ fn the_clients_totals_replace_estimates_without_counting_a_process_twice() {
     // An older client counts each process alone.
     let separate = [first.clone(), state(7, 1), second.clone(), state(8, 1)];
     assert_totals(vec![transcript("a", &separate)], 2, 2_000_000, 10.0, CostBasis::Reported);
-    // Three sessions share counts by way of the one in the middle.
-    let chain = vec![
-        transcript("a", &[first.clone(), state(7, 1)]),
-        transcript("b", &[second.clone(), state(8, 1)]),
-        transcript("c", &[third.clone(), state(7, 1), state(8, 1)]),
-    ];
-    assert_totals(chain, 3, 3_000_000, 14.0, CostBasis::Estimated);
+    // A second copy of the whole folder adds nothing.
+    let copies = vec![transcript("a", &resumed), transcript("a", &resumed)];
+    assert_totals(copies, 2, 2_000_000, 10.0, CostBasis::Reported);
+    // Two sessions that have nothing in common can start at the same time.
+    let unrelated =
+        vec![transcript("a", &[first.clone(), state(7, 2)]), transcript("b", &[third.clone(), state(7, 1)])];
+    assert_totals(unrelated, 2, 3_000_000, 15.0, CostBasis::Reported);
     // A killed process, or one that is running, has reported nothing: $4 at list price.
     assert_totals(
         vec![transcript("a", &[first, state(7, 1), third])],
@@ -181,6 +182,40 @@ fn the_clients_totals_replace_estimates_without_counting_a_process_twice() {
         9.0,
         CostBasis::Estimated,
     );
+}
+
+/// Each branch has a request of $5 that only the client's totals have.
+#[test]
+fn sessions_that_go_on_beside_each_other_after_a_fork_do_not_hide_each_others_requests() {
+    let responses: Vec<String> =
+        (1..=4).map(|number| response(&format!("m{number}"), OPUS, 1_000_000, -100 + 10 * number)).collect();
+    let state = |requests: u64| {
+        let usd = 5.0 * requests as f64;
+        cost_state(7, usd, &[(OPUS, 1_000_000 * requests, usd)])
+    };
+    let copy = |line: &String, session: &str| {
+        line.replacen('{', &format!(r#"{{"requestSessionId":"{session}","#), 1)
+    };
+    let original = vec![responses[0].clone(), state(1)];
+    let continued = [&original[..], &[responses[3].clone(), state(3)]].concat();
+    let fork = |index: usize| vec![copy(&responses[0], "a"), responses[index].clone(), state(3)];
+    for (original, request_count) in [(original, 5), (continued, 7)] {
+        let transcripts =
+            || vec![transcript("a", &original), transcript("b", &fork(1)), transcript("c", &fork(2))];
+        let response_count = original.len() / 2 + 2;
+        let usd = 5.0 * request_count as f64;
+        assert_totals(transcripts(), response_count, 1_000_000 * request_count, usd, CostBasis::Reported);
+        let mut transcripts: Vec<TranscriptUsage> = transcripts().into_iter().rev().collect();
+        let entries = take_each_response_once(&mut transcripts, NOW);
+        let by_session =
+            group_usage(&entries, |entry| transcripts[entry.transcript_index].session_id.clone());
+        assert!((by_session["b"].cost.usd - 10.0).abs() < 1e-9, "{by_session:?}");
+    }
+    // The fork of a fork, after the original was deleted.
+    let copies = [copy(&responses[0], "a"), copy(&responses[1], "b")];
+    let last = [&copies[..], &[responses[2].clone(), state(4)]].concat();
+    let transcripts = vec![transcript("b", &fork(1)), transcript("c", &last)];
+    assert_totals(transcripts, 3, 4_000_000, 20.0, CostBasis::Reported);
 }
 
 #[test]
@@ -202,6 +237,29 @@ fn requests_that_only_the_client_counts_are_added() {
     assert!(entries.iter().all(|entry| entry.cost.basis.is_reported()));
     // They count when the session last responded.
     assert_eq!(entries.iter().filter(|entry| entry.responded_at == NOW - 20 * 60).count(), 3);
+}
+
+#[test]
+fn totals_without_a_plausible_time_or_cost_do_not_count_on_a_wrong_day() {
+    let next_week_in_ms = (NOW as u64 + 7 * 86_400) * 1000;
+    let model = [(OPUS, 1_000_000, 5.0)];
+    for (lines, future, undated) in [
+        (vec![cost_state(next_week_in_ms, 5.0, &model)], 1, 0),
+        (vec![cost_state(0, 5.0, &model)], 0, 1),
+        (vec![response("m1", OPUS, 1_000_000, 90), cost_state(7, 5.0, &model)], 1, 0),
+        (vec![cost_state(7, 1e300, &[(OPUS, 1, 1e300)])], 0, 0),
+    ] {
+        let mut transcripts = [transcript("a", &lines)];
+        assert!(take_each_response_once(&mut transcripts, NOW).is_empty(), "{lines:?}");
+        let counts = (transcripts[0].future_response_count, transcripts[0].undated_response_count);
+        assert_eq!(counts, (future, undated), "{lines:?}");
+    }
+    // An absurd total does not replace the one before it, and a missing one is the sum of the models.
+    let lines =
+        [response("m1", OPUS, 1_000_000, -5), cost_state(7, 5.0, &model), cost_state(7, 1e15, &model)];
+    assert_totals(vec![transcript("a", &lines)], 1, 1_000_000, 5.0, CostBasis::Reported);
+    let lines = [response("m1", OPUS, 1_000_000, -5), cost_state(7, 0.0, &model)];
+    assert_totals(vec![transcript("a", &lines)], 1, 1_000_000, 5.0, CostBasis::Reported);
 }
 
 #[test]

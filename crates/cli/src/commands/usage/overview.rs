@@ -1,51 +1,65 @@
 //! The overview: today, this week, the active five-hour window, the last 14 days, and the projects and models of these days.
 
-use super::{UsageList, UsageRow, UsageTotals, block_row, local_day, totals_json};
+use super::costs::{explain_marks, format_marked_cost};
+use super::{DayRange, UsageList, UsageRow, UsageTotals, block_row, local_day, totals_json};
 use crate::client_usage::ClientUsage;
 use chrono::{Datelike, NaiveDate, TimeDelta};
+use plimsoll_domain::cost::Cost;
 use plimsoll_domain::text::{format_tokens, to_safe_single_line};
 use plimsoll_policy::usage::{UsageBlock, UsageEntry, split_into_blocks};
 use plimsoll_store::clock;
-use plimsoll_terminal::columns::{clip_to_columns, width};
+use plimsoll_terminal::columns::{clip_path_to_columns, clip_to_columns, width};
 use plimsoll_terminal::console::line_width_from_columns_or_terminal;
 use serde_json::{Value, json};
 
 const DAY_COUNT: i64 = 14;
 const MAX_PROJECTS_AND_MODELS: usize = 5;
 const MAX_LABEL_COLUMNS: usize = 40;
+/// A longer bar is not easier to compare.
+const MAX_BAR_COLUMNS: usize = 40;
 const BAR_CELL: &str = "■";
 
 /// The figures of the overview.
-struct Overview<'a> {
+struct Overview {
     today: UsageTotals,
     this_week: UsageTotals,
     active_block: Option<UsageBlock>,
-    first_day: NaiveDate,
-    /// The entries of the last 14 days.
-    recent_entries: &'a [UsageEntry],
+    /// The days of the lists, and their title.
+    days: DayRange,
+    title: String,
+    totals: UsageTotals,
 }
 
-impl<'a> Overview<'a> {
-    fn new(entries: &'a [UsageEntry], now: i64) -> Overview<'a> {
+impl Overview {
+    /// Sums up the usage. The lists have the last 14 days unless `days` says otherwise.
+    fn new(entries: &[UsageEntry], days: DayRange, now: i64) -> Overview {
         let today = local_day(now);
         let monday = today - TimeDelta::days(i64::from(today.weekday().num_days_from_monday()));
-        let first_day = today - TimeDelta::days(DAY_COUNT - 1);
-        let entries_from =
-            |day: NaiveDate| &entries[entries.partition_point(|entry| local_day(entry.responded_at) < day)..];
+        let last_day = days.until.unwrap_or(today);
+        let first_day = days.since.unwrap_or(last_day - TimeDelta::days(DAY_COUNT - 1));
+        let title = match (days.since, days.until) {
+            (None, None) => format!("Last {DAY_COUNT} days"),
+            _ => format!("{first_day} to {last_day}"),
+        };
+        let days = DayRange { since: Some(first_day), until: Some(last_day) };
+        let totals_since = |day| DayRange { since: Some(day), until: None }.select(entries).iter().collect();
         Overview {
-            today: entries_from(today).iter().collect(),
-            this_week: entries_from(monday).iter().collect(),
-            active_block: split_into_blocks(entries).pop().filter(|block| block.is_active(now)),
-            first_day,
-            recent_entries: entries_from(first_day),
+            today: totals_since(today),
+            this_week: totals_since(monday),
+            active_block: split_into_blocks(entries).into_iter().find(|block| block.is_active(now)),
+            days,
+            title,
+            totals: days.select(entries).iter().collect(),
         }
     }
 }
 
 /// Returns the overview as JSON.
-pub(super) fn overview_json(usage: &ClientUsage, now: i64) -> Value {
-    let overview = Overview::new(&usage.entries, now);
-    let rows = |list: UsageList| list.json(usage, overview.recent_entries, now);
+pub(super) fn overview_json(usage: &ClientUsage, days: DayRange, now: i64) -> Value {
+    let overview = Overview::new(&usage.entries, days, now);
+    let rows = |list: UsageList| {
+        list.rows(usage, overview.days, now).iter().map(UsageRow::to_json).collect::<Value>()
+    };
     json!({
         "today": totals_json(&overview.today),
         "this_week": totals_json(&overview.this_week),
@@ -53,58 +67,72 @@ pub(super) fn overview_json(usage: &ClientUsage, now: i64) -> Value {
         "daily": rows(UsageList::Daily),
         "projects": rows(UsageList::Projects),
         "models": rows(UsageList::Models),
+        "totals": totals_json(&overview.totals),
     })
 }
 
 /// Renders the overview for the width of the terminal.
-pub(super) fn render_overview(usage: &ClientUsage, now: i64) -> String {
+pub(super) fn render_overview(usage: &ClientUsage, days: DayRange, now: i64) -> String {
     let columns = line_width_from_columns_or_terminal();
-    let overview = Overview::new(&usage.entries, now);
-    let rows = |list: UsageList| list.rows(usage, overview.recent_entries, now);
+    let overview = Overview::new(&usage.entries, days, now);
+    let rows = |list: UsageList| list.rows(usage, overview.days, now);
     let mut parts = vec![
         render_totals([("Today", overview.today), ("This week", overview.this_week)]),
         render_block(overview.active_block.as_ref(), now),
-        format!(
-            "Last {DAY_COUNT} days\n{}",
-            render_bars(&all_days(&overview, &rows(UsageList::Daily)), columns)
-        ),
     ];
-    for (title, list) in [("Projects", UsageList::Projects), ("Models", UsageList::Models)] {
+    parts.push(match rows_from_first_day_with_usage(overview.days, &rows(UsageList::Daily)) {
+        rows if rows.is_empty() => nothing_in_range_message(&overview, &usage.entries),
+        rows => format!("{}\n{}", overview.title, render_bars(&rows, columns, clip_to_columns)),
+    });
+    let mut add_most_expensive = |title: &str, list: UsageList, clip_label: fn(&str, usize) -> String| {
         let mut rows = rows(list);
         rows.truncate(MAX_PROJECTS_AND_MODELS);
         if !rows.is_empty() {
-            parts.push(format!("{title}\n{}", render_bars(&rows, columns)));
+            parts.push(format!("{title}\n{}", render_bars(&rows, columns, clip_label)));
         }
-    }
-    let recent: UsageTotals = overview.recent_entries.iter().collect();
-    if recent.subagent_tokens > 0 {
+    };
+    add_most_expensive("Projects", UsageList::Projects, clip_path_to_columns);
+    add_most_expensive("Models", UsageList::Models, clip_to_columns);
+    let totals = overview.totals;
+    if totals.subagent_tokens > 0 {
         let [subagent_tokens, tokens] =
-            [recent.subagent_tokens, recent.tokens.total_tokens()].map(format_tokens);
-        let cost = recent.subagent_cost.basis.format_usd(recent.subagent_cost.usd);
+            [totals.subagent_tokens, totals.tokens.total_tokens()].map(format_tokens);
+        let cost = format_marked_cost(totals.subagent_cost);
         parts.push(format!("Subagents used {subagent_tokens} of {tokens} tokens: {cost}."));
     }
+    let costs = [overview.today.cost, overview.this_week.cost, totals.cost];
+    parts.push(explain_marks(&costs, overview.days.select(&usage.entries)));
+    parts.retain(|part| !part.is_empty());
     parts.join("\n\n")
 }
 
-/// Returns one row for each day, also for those without usage.
-fn all_days(overview: &Overview, rows: &[UsageRow]) -> Vec<UsageRow> {
-    let day_row = |index: i64| {
-        let day = overview.first_day + TimeDelta::days(index);
-        let row = rows.iter().find(|row| row.label == day.to_string());
+/// Returns one row for each day from the first with usage on, also for the days without usage after it.
+fn rows_from_first_day_with_usage(days: DayRange, rows: &[UsageRow]) -> Vec<UsageRow> {
+    let day_of = |row: &UsageRow| row.label.parse::<NaiveDate>().ok();
+    let first_day = rows.first().and_then(day_of);
+    let day_row = |day: NaiveDate| {
+        let row = rows.iter().find(|row| day_of(row) == Some(day));
         let totals = row.map(|row| row.totals).unwrap_or_default();
         UsageRow { label: day.format("%a %e %b").to_string(), totals, ..UsageRow::default() }
     };
-    (0..DAY_COUNT).map(day_row).collect()
+    let all_days = first_day.into_iter().flat_map(|day| day.iter_days());
+    all_days.take_while(|day| days.includes(*day)).map(day_row).collect()
+}
+
+fn nothing_in_range_message(overview: &Overview, entries: &[UsageEntry]) -> String {
+    let last_day = entries.last().map(|entry| local_day(entry.responded_at).to_string()).unwrap_or_default();
+    format!(
+        "{}: no usage. The last was on {last_day}; `plimsoll usage daily` lists all days.",
+        overview.title
+    )
 }
 
 fn render_totals(rows: [(&str, UsageTotals); 2]) -> String {
     let costs = rows.map(|(_, totals)| format_cost(&totals));
-    let cost_columns = costs.iter().map(String::len).max().unwrap_or_default();
+    let cost_columns = max_width(&costs);
     let render_row = |((name, totals), cost): (&(&str, UsageTotals), &String)| {
-        format!(
-            "{name:<10}  {cost:>cost_columns$}  {:>6} tokens",
-            format_tokens(totals.tokens.total_tokens())
-        )
+        let tokens = format_tokens(totals.tokens.total_tokens());
+        format!("{name:<10}  {cost:>cost_columns$}  {tokens:>6} tokens")
     };
     rows.iter().zip(&costs).map(render_row).collect::<Vec<_>>().join("\n")
 }
@@ -113,29 +141,31 @@ fn render_block(block: Option<&UsageBlock>, now: i64) -> String {
     let Some(block) = block else { return "No five-hour window is active.".to_owned() };
     let time = |seconds: i64| clock::local_time_from_unix_seconds(seconds).format("%H:%M").to_string();
     let (start, end) = (time(block.started_at), time(block.ends_at()));
-    let totals = block.totals;
-    let figures = |(tokens, usd): (f64, f64)| {
-        format!("{}, {} tokens", totals.cost.basis.format_usd(usd), format_tokens(tokens as u64))
-    };
-    let so_far = figures((totals.tokens.total_tokens() as f64, totals.cost.usd));
-    let mut text = format!("Five hours from {start} to {end}\n  so far: {so_far}");
+    let UsageTotals { cost, tokens, .. } = block.totals;
+    let mut rows = vec![("so far".to_owned(), (tokens.total_tokens() as f64, cost.usd))];
     if let Some((hourly, projected)) = block.hourly_tokens_and_usd().zip(block.projected_tokens_and_usd(now))
     {
-        text += &format!("\n  an hour: {}\n  by {end}: {}", figures(hourly), figures(projected));
+        rows.extend([("an hour".to_owned(), hourly), (format!("by {end}"), projected)]);
     }
-    text
+    let costs: Vec<String> =
+        rows.iter().map(|(_, (_, usd))| format_marked_cost(Cost { usd: *usd, ..cost })).collect();
+    let cost_columns = max_width(&costs);
+    let render_row = |((name, (tokens, _)), cost): (&(String, (f64, f64)), &String)| {
+        format!("\n  {name:<8}  {cost:>cost_columns$}  {:>6} tokens", format_tokens(*tokens as u64))
+    };
+    format!("Five hours from {start} to {end}{}", rows.iter().zip(&costs).map(render_row).collect::<String>())
 }
 
 /// Renders one line for each row: its label, its cost, and a bar in proportion to the cost.
-fn render_bars(rows: &[UsageRow], columns: usize) -> String {
+fn render_bars(rows: &[UsageRow], columns: usize, clip_label: fn(&str, usize) -> String) -> String {
     let label_columns = rows.iter().map(|row| width(&row.label)).max().unwrap_or_default();
     let label_columns = label_columns.min(MAX_LABEL_COLUMNS).min(columns / 3);
     let costs: Vec<String> = rows.iter().map(|row| format_cost(&row.totals)).collect();
-    let cost_columns = costs.iter().map(String::len).max().unwrap_or_default();
+    let cost_columns = max_width(&costs);
     let max_usd = rows.iter().map(|row| row.totals.cost.usd).fold(0.0, f64::max);
-    let bar_columns = columns.saturating_sub(label_columns + cost_columns + 6).max(1);
+    let bar_columns = columns.saturating_sub(label_columns + cost_columns + 6).clamp(1, MAX_BAR_COLUMNS);
     let render_row = |(row, cost): (&UsageRow, &String)| {
-        let label = clip_to_columns(&to_safe_single_line(&row.label), label_columns);
+        let label = clip_label(&to_safe_single_line(&row.label), label_columns);
         let padding = " ".repeat(label_columns.saturating_sub(width(&label)));
         let share = if max_usd > 0.0 { row.totals.cost.usd / max_usd } else { 0.0 };
         // Whatever cost anything has a bar.
@@ -145,8 +175,12 @@ fn render_bars(rows: &[UsageRow], columns: usize) -> String {
     rows.iter().zip(&costs).map(render_row).collect::<Vec<_>>().join("\n")
 }
 
+fn max_width(texts: &[String]) -> usize {
+    texts.iter().map(|text| width(text)).max().unwrap_or_default()
+}
+
 /// Formats the cost, which is nothing on a day without usage.
 fn format_cost(totals: &UsageTotals) -> String {
     let is_used = totals.tokens.total_tokens() > 0 || totals.cost.usd > 0.0;
-    if is_used { totals.cost.basis.format_usd(totals.cost.usd) } else { "-".to_owned() }
+    if is_used { format_marked_cost(totals.cost) } else { "-".to_owned() }
 }

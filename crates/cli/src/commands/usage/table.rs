@@ -1,69 +1,106 @@
 //! Tables of usage, as Markdown that fits the terminal.
 
+use super::costs::format_marked_cost;
 use super::{UsageList, UsageRow, UserRun};
 use chrono::{DateTime, Utc};
 use plimsoll_domain::cost::Cost;
 use plimsoll_domain::text::{format_tokens, to_safe_single_line};
+use plimsoll_policy::usage::UsageTotals;
 use plimsoll_store::{clock, environment};
 use plimsoll_terminal::console;
 
-/// Below this width only the most important columns fit.
-const MIN_COLUMNS_FOR_TOKEN_KINDS: usize = 110;
+// A narrower terminal has no column for more than the cost and all tokens, or for the kinds of tokens.
+const COLUMNS_FOR_DETAILS: usize = 72;
+const COLUMNS_FOR_TOKEN_KINDS: usize = 110;
+
+/// A column of figures.
+struct Column {
+    heading: &'static str,
+    min_terminal_columns: usize,
+    cell: fn(&UsageTotals) -> String,
+}
+
+const FIGURE_COLUMNS: [Column; 7] = [
+    Column { heading: "COST", min_terminal_columns: 0, cell: |totals| format_marked_cost(totals.cost) },
+    Column {
+        heading: "TOKENS",
+        min_terminal_columns: 0,
+        cell: |totals| format_tokens(totals.tokens.total_tokens()),
+    },
+    Column {
+        heading: "OUTPUT",
+        min_terminal_columns: COLUMNS_FOR_DETAILS,
+        cell: |totals| format_tokens(totals.tokens.output),
+    },
+    Column {
+        heading: "INPUT",
+        min_terminal_columns: COLUMNS_FOR_TOKEN_KINDS,
+        cell: |totals| format_tokens(totals.tokens.input),
+    },
+    Column {
+        heading: "CACHE WRITE",
+        min_terminal_columns: COLUMNS_FOR_TOKEN_KINDS,
+        cell: |totals| {
+            format_tokens(totals.tokens.cache_write_5m.saturating_add(totals.tokens.cache_write_1h))
+        },
+    },
+    Column {
+        heading: "CACHE READ",
+        min_terminal_columns: COLUMNS_FOR_TOKEN_KINDS,
+        cell: |totals| format_tokens(totals.tokens.cache_read),
+    },
+    Column {
+        heading: "BY SUBAGENTS",
+        min_terminal_columns: COLUMNS_FOR_DETAILS,
+        cell: |totals| format_tokens(totals.subagent_tokens),
+    },
+];
 
 /// Renders the rows and their sum for the width of the terminal.
 pub(super) fn render_rows(list: UsageList, rows: &[UsageRow]) -> String {
-    let has_token_kinds =
-        console::terminal_columns().is_none_or(|columns| columns >= MIN_COLUMNS_FOR_TOKEN_KINDS);
+    let terminal_columns = console::terminal_columns().unwrap_or(usize::MAX);
     let (first_heading, last_heading) = match list {
-        UsageList::Daily => ("DAY", "MODELS"),
-        UsageList::Blocks => ("FIVE HOURS FROM", "STATE"),
-        UsageList::Models => ("MODEL", ""),
-        UsageList::Projects | UsageList::Runs => ("PROJECT", ""),
+        UsageList::Daily => ("DAY", Some("MODELS")),
+        UsageList::Blocks => ("FIVE HOURS FROM", Some("STATE")),
+        UsageList::Models => ("MODEL", None),
+        UsageList::Projects | UsageList::Runs => ("PROJECT", None),
     };
-    let render_row = |row: &UsageRow| {
-        let tokens = row.totals.tokens;
-        let cache_writes = tokens.cache_write_5m.saturating_add(tokens.cache_write_1h);
-        let kinds = [tokens.input, cache_writes, tokens.cache_read].map(format_tokens);
-        let (cost, subagents) = (row.totals.cost, format_tokens(row.totals.subagent_tokens));
-        let mut cells = vec![row.label.clone(), cost.basis.format_usd(cost.usd)];
-        cells.extend([tokens.total_tokens(), tokens.output].map(format_tokens));
-        cells.extend(kinds.into_iter().filter(|_| has_token_kinds));
-        cells.extend([subagents, row.note.clone()]);
-        markdown_row(cells)
+    let last_heading = last_heading.filter(|_| terminal_columns >= COLUMNS_FOR_DETAILS);
+    let columns = || FIGURE_COLUMNS.iter().filter(|column| column.min_terminal_columns <= terminal_columns);
+    let render_row = |label: &str, totals: &UsageTotals, note: &str| {
+        let figures = columns().map(|column| (column.cell)(totals));
+        let note = last_heading.map(|_| note.to_owned());
+        markdown_row([label.to_owned()].into_iter().chain(figures).chain(note))
     };
-    let mut headings = vec![first_heading, "COST", "TOKENS", "OUTPUT", "INPUT", "CACHE WRITE", "CACHE READ"];
-    headings.truncate(if has_token_kinds { 7 } else { 4 });
-    headings.extend(["SUBAGENTS", last_heading]);
-    let alignments = std::iter::once("---").chain(vec!["---:"; headings.len() - 2]).chain(["---"]);
-    let sum = UsageRow {
-        label: "Total".to_owned(),
-        totals: rows.iter().map(|row| row.totals).sum(),
-        ..UsageRow::default()
-    };
-    let head = markdown_row(headings.clone()) + &markdown_row(alignments);
-    head + &rows.iter().chain([&sum]).map(render_row).collect::<String>()
+    let headings =
+        [first_heading].into_iter().chain(columns().map(|column| column.heading)).chain(last_heading);
+    let alignments = ["---"].into_iter().chain(columns().map(|_| "---:")).chain(last_heading.map(|_| "---"));
+    let sum: UsageTotals = rows.iter().map(|row| row.totals).sum();
+    let rows = rows.iter().map(|row| render_row(&row.label, &row.totals, &row.note));
+    markdown_row(headings)
+        + &markdown_row(alignments)
+        + &rows.collect::<String>()
+        + &render_row("Total", &sum, "")
 }
 
 /// Renders the table of runs.
 pub(super) fn render_runs(runs: &[(DateTime<Utc>, UserRun)]) -> String {
-    let render_row = |(started_at, UserRun { project, state }): &(DateTime<Utc>, UserRun)| {
+    let render_row = |(started_at, run): &(DateTime<Utc>, UserRun)| {
         let started_at = clock::local_time_from_unix_seconds(started_at.timestamp());
         markdown_row([
             started_at.format("%Y-%m-%d %H:%M").to_string(),
-            state.run_id.to_string(),
-            environment::abbreviate_home(project),
-            state.lifecycle.status().to_string(),
-            state.spending.cost_basis().format_usd(state.spending.cost_usd),
-            format_tokens(state.spending.tokens),
+            run.state.run_id.to_string(),
+            environment::abbreviate_home(&run.project),
+            run.state.lifecycle.status().to_string(),
+            format_marked_cost(run.cost()),
+            format_tokens(run.state.spending.tokens),
         ])
     };
-    let spendings = || runs.iter().map(|(_, run)| &run.state.spending);
-    let cost: Cost =
-        spendings().map(|spending| Cost { usd: spending.cost_usd, basis: spending.cost_basis() }).sum();
-    let tokens = format_tokens(spendings().map(|spending| spending.tokens).fold(0, u64::saturating_add));
+    let cost: Cost = runs.iter().map(|(_, run)| run.cost()).sum();
+    let tokens = runs.iter().map(|(_, run)| run.state.spending.tokens).fold(0, u64::saturating_add);
     let head = markdown_row(["STARTED", "RUN", "PROJECT", "STATUS", "COST", "TOKENS"])
         + &markdown_row(["---", "---", "---", "---", "---:", "---:"]);
-    let sum = markdown_row(["Total", "", "", "", &cost.basis.format_usd(cost.usd), &tokens]);
+    let sum = markdown_row(["Total", "", "", "", &format_marked_cost(cost), &format_tokens(tokens)]);
     head + &runs.iter().map(render_row).collect::<String>() + &sum
 }
 

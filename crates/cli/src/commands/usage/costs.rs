@@ -1,0 +1,34 @@
+//! Costs in lists: a mark instead of a word tells how each was determined.
+
+use plimsoll_domain::cost::{Cost, CostBasis, UNKNOWN_COST, format_usd};
+use plimsoll_policy::usage::UsageEntry;
+use std::collections::BTreeSet;
+
+/// Formats a cost: `$1.20`, `~$1.20` if it is estimated, `≤$1.20` if it is an upper bound.
+pub(crate) fn format_marked_cost(cost: Cost) -> String {
+    let mark = match cost.basis {
+        CostBasis::Reported => "",
+        // An estimate of zero means that the cost is unknown.
+        _ if cost.usd <= 0.0 => return UNKNOWN_COST.to_owned(),
+        CostBasis::Estimated => "~",
+        CostBasis::AtMost => "≤",
+    };
+    format!("{mark}{}", format_usd(cost.usd))
+}
+
+/// Explains the marks of these costs. Empty if they have none.
+pub(crate) fn explain_marks(costs: &[Cost], entries: &[UsageEntry]) -> String {
+    let has_basis = |basis: CostBasis| costs.iter().any(|cost| cost.basis == basis && cost.usd > 0.0);
+    let mut lines: Vec<String> = Vec::new();
+    if has_basis(CostBasis::Estimated) {
+        lines.push("~ estimated from tokens and list prices".to_owned());
+    }
+    if has_basis(CostBasis::AtMost) {
+        let unlisted = entries.iter().filter(|entry| entry.cost.basis == CostBasis::AtMost);
+        let models: BTreeSet<String> = unlisted.map(|entry| entry.tariff.display_name()).collect();
+        let models = models.into_iter().collect::<Vec<_>>().join(", ");
+        let models = if models.is_empty() { "a model".to_owned() } else { models };
+        lines.push(format!("≤ at most: no known price for {models}"));
+    }
+    lines.join("\n")
+}
