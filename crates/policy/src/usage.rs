@@ -15,6 +15,7 @@ use chrono::DateTime;
 use plimsoll_domain::cost::{Cost, CostBasis};
 use plimsoll_protocol::usage_line::{ResponseLine, UsageLine};
 use reported::ProcessTotals;
+use std::cell::RefCell;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
@@ -26,6 +27,11 @@ const MAX_PLAUSIBLE_USD: f64 = 1e12;
 
 /// The time of a response that has none, until that of another one is used.
 const UNDATED: i64 = i64::MIN;
+
+thread_local! {
+    /// The parser's buffer. There are too many transcripts for one each.
+    static LINE_BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
 
 /// The usage in one transcript.
 #[derive(Debug, Default)]
@@ -51,8 +57,6 @@ pub struct TranscriptUsage {
     entries: Vec<UsageEntry>,
     /// The client's totals at the end of each of its processes.
     totals: Vec<ProcessTotals>,
-    /// For the parser.
-    buffer: Vec<u8>,
 }
 
 /// The usage of one response, or of the requests that only the client's totals contain.
@@ -83,8 +87,7 @@ impl TranscriptUsage {
 
     /// Adds a line of the transcript. A line without a line end may be unfinished.
     pub fn add_line(&mut self, line: &[u8], has_line_end: bool) {
-        let mut buffer = std::mem::take(&mut self.buffer);
-        match UsageLine::parse(line, &mut buffer) {
+        LINE_BUFFER.with_borrow_mut(|buffer| match UsageLine::parse(line, buffer) {
             Ok(Some(UsageLine::Response(response))) => self.add_response(&response),
             Ok(Some(UsageLine::CostState(state))) => {
                 let last_response_at = self.entries.last().map_or(UNDATED, |entry| entry.responded_at);
@@ -93,8 +96,7 @@ impl TranscriptUsage {
             Ok(Some(UsageLine::Compaction)) => self.compaction_count += 1,
             Ok(None) => {}
             Err(_) => self.malformed_line_count += usize::from(has_line_end),
-        }
-        self.buffer = buffer;
+        });
     }
 
     fn add_response(&mut self, response: &ResponseLine<'_>) {
@@ -163,7 +165,6 @@ fn hash_id(id: &str) -> u64 {
 pub fn take_each_response_once(transcripts: &mut [TranscriptUsage], now: i64) -> Vec<UsageEntry> {
     let mut entries = Vec::with_capacity(transcripts.iter().map(|transcript| transcript.entries.len()).sum());
     for (index, transcript) in transcripts.iter_mut().enumerate() {
-        transcript.buffer = Vec::new();
         let mut times = transcript.entries.iter().map(|entry| entry.responded_at);
         let first_time = times.find(|time| *time != UNDATED).unwrap_or(UNDATED);
         entries.extend(std::mem::take(&mut transcript.entries).into_iter().map(|entry| UsageEntry {

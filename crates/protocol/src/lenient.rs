@@ -42,6 +42,11 @@ pub(crate) fn non_empty_text<'de, D: Deserializer<'de>>(deserializer: D) -> Resu
     Ok(decode_string_lossy(<&RawValue>::deserialize(deserializer)?).filter(|text| !text.is_empty()))
 }
 
+/// Deserializes a flag. Anything but `true` is false.
+pub(crate) fn flag<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+    Ok(<&RawValue>::deserialize(deserializer)?.get() == "true")
+}
+
 /// Deserializes a string without copying it, unless it has escapes. An empty string counts as missing, and so does any other
 /// type.
 pub(crate) fn borrowed_text<'de, D: Deserializer<'de>>(

@@ -65,10 +65,10 @@ pub enum UsageLine<'a> {
 pub struct ResponseLine<'a> {
     #[serde(rename = "type", borrow, default, deserialize_with = "lenient::borrowed_text")]
     kind: Option<Cow<'a, str>>,
-    #[serde(default, deserialize_with = "lenient::field_or_default")]
+    #[serde(default, deserialize_with = "lenient::flag")]
     is_api_error_message: bool,
     /// True for a subagent's response, and for the answer to a side question.
-    #[serde(default, deserialize_with = "lenient::field_or_default")]
+    #[serde(default, deserialize_with = "lenient::flag")]
     pub is_sidechain: bool,
     #[serde(borrow, default, deserialize_with = "lenient::borrowed_text")]
     requested_model: Option<Cow<'a, str>>,
