@@ -67,7 +67,7 @@ pub(crate) fn read_usage_and_search_requests(searched_text: Option<&str>) -> Cli
 }
 
 fn read_usage(add_request: impl Fn(&mut SessionRequests, &[u8]) + Sync) -> ClientUsage {
-    let (files, skipped_paths) = transcripts::list_transcripts(&transcripts::transcript_folders());
+    let (files, skipped_paths) = transcripts::list_transcripts(&transcripts::possible_transcript_folders());
     let mut skipped: Vec<SkippedInput> =
         skipped_paths.iter().map(|(path, reason)| SkippedInput::new(path, reason.clone())).collect();
     let scanned = transcripts::scan_transcripts(
@@ -105,7 +105,21 @@ fn read_usage(add_request: impl Fn(&mut SessionRequests, &[u8]) + Sync) -> Clien
             skipped.push(SkippedInput::new(&file.path, format!("{responses} dated in the future")));
         }
     }
-    ClientUsage { files, transcripts, requests, entries, skipped, runs: ledger::run_records_of_user() }
+    ClientUsage {
+        files,
+        transcripts,
+        requests,
+        entries,
+        skipped,
+        runs: ledger::run_records_of_user_without_workers(),
+    }
+}
+
+/// Says where no usage was found.
+pub(crate) fn nothing_found_message() -> String {
+    let folders = transcripts::possible_transcript_folders();
+    let folders = folders.iter().map(|folder| environment::abbreviate_home(&folder.to_string_lossy()));
+    format!("There is no usage yet in {}.", folders.collect::<Vec<_>>().join(" and "))
 }
 
 impl ClientUsage {

@@ -20,6 +20,7 @@ mod full_screen;
 mod hook_response_output;
 mod journal_lines;
 mod linear_reporter;
+mod marked_costs;
 mod optional_program;
 mod other_plans;
 mod plan_checks;

@@ -176,14 +176,18 @@ pub fn count_with_noun(count: usize, noun: &str) -> String {
     if count == 1 { format!("{count} {noun}") } else { format!("{count} {noun}s") }
 }
 
-/// Formats a number of tokens for the user: `950`, `66k`, `1.2M`.
+/// Formats a number of tokens for the user: `950`, `66k`, `1.2M`, `3.4B`.
 pub fn format_tokens(token_count: u64) -> String {
+    let in_tenths = |unit: u64, suffix: &str| {
+        let tenths = token_count.saturating_add(unit / 20) / (unit / 10);
+        let decimal = if tenths.is_multiple_of(10) { String::new() } else { format!(".{}", tenths % 10) };
+        format!("{}{decimal}{suffix}", tenths / 10)
+    };
     match token_count {
         0..1_000 => token_count.to_string(),
         1_000..999_500 => format!("{}k", (token_count + 500) / 1_000),
-        1_000_000_000.. => format!("{:.1}B", token_count as f64 / 1e9),
-        _ if token_count % 1_000_000 < 50_000 => format!("{}M", token_count / 1_000_000),
-        _ => format!("{:.1}M", token_count as f64 / 1e6),
+        999_500..999_950_000 => in_tenths(1_000_000, "M"),
+        _ => in_tenths(1_000_000_000, "B"),
     }
 }
 
@@ -199,6 +203,24 @@ pub fn format_bytes(byte_count: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tokens_are_rounded_to_a_tenth_of_a_million() {
+        for (token_count, expected) in [
+            (999, "999"),
+            (66_499, "66k"),
+            (999_499, "999k"),
+            (999_500, "1M"),
+            (1_249_999, "1.2M"),
+            (1_960_000, "2M"),
+            (999_949_999, "999.9M"),
+            (999_950_000, "1B"),
+            (3_450_000_000, "3.5B"),
+            (u64::MAX, "18446744073.7B"),
+        ] {
+            assert_eq!(format_tokens(token_count), expected);
+        }
+    }
 
     #[test]
     fn text_for_the_terminal_has_no_hidden_characters() {

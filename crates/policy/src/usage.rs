@@ -4,6 +4,7 @@
 //! request: compactions and the titles of sessions are only in the client's totals, and count from there.
 
 mod blocks;
+mod copies;
 mod reported;
 mod totals;
 
@@ -12,6 +13,7 @@ pub use totals::{UsageTotals, group_usage};
 
 use crate::prices::{BilledTokens, Tariff};
 use chrono::DateTime;
+use copies::Copies;
 use plimsoll_domain::cost::{Cost, CostBasis};
 use plimsoll_protocol::usage_line::{ResponseLine, UsageLine};
 use reported::ProcessTotals;
@@ -90,8 +92,7 @@ impl TranscriptUsage {
         LINE_BUFFER.with_borrow_mut(|buffer| match UsageLine::parse(line, buffer) {
             Ok(Some(UsageLine::Response(response))) => self.add_response(&response),
             Ok(Some(UsageLine::CostState(state))) => {
-                let last_response_at = self.entries.last().map_or(UNDATED, |entry| entry.responded_at);
-                self.totals.extend(ProcessTotals::new(&state, last_response_at));
+                self.totals.extend(ProcessTotals::new(&state, self.entries.last()));
             }
             Ok(Some(UsageLine::Compaction)) => self.compaction_count += 1,
             Ok(None) => {}
@@ -173,8 +174,8 @@ pub fn take_each_response_once(transcripts: &mut [TranscriptUsage], now: i64) ->
             ..entry
         }));
     }
-    let original_indexes = remove_copies_and_find_originals(&mut entries, transcripts.len());
-    reported::apply_reported_costs(transcripts, &original_indexes, &mut entries);
+    let copies = Copies::remove_from(&mut entries, transcripts.len());
+    reported::apply_reported_costs(transcripts, &copies, &mut entries);
     entries.retain(|entry| {
         let transcript = &mut transcripts[entry.transcript_index];
         let is_in_future = entry.responded_at > now.saturating_add(MAX_CLOCK_DIFFERENCE_SECONDS);
@@ -184,43 +185,6 @@ pub fn take_each_response_once(transcripts: &mut [TranscriptUsage], now: i64) ->
     });
     entries.sort_by_key(|entry| entry.responded_at);
     entries
-}
-
-/// Keeps one entry of each response: a subagent's transcript can repeat what the main conversation said before it, and a
-/// forked session begins with a copy of the original. Old clients did not mark copies; there the original is the session that
-/// ended first. Returns the index of each transcript's original, if it begins with copies.
-fn remove_copies_and_find_originals(
-    entries: &mut Vec<UsageEntry>,
-    transcript_count: usize,
-) -> Vec<Option<usize>> {
-    let mut last_responded_at = vec![UNDATED; transcript_count];
-    for entry in entries.iter() {
-        let last = &mut last_responded_at[entry.transcript_index];
-        *last = entry.responded_at.max(*last);
-    }
-    entries.sort_unstable_by_key(|entry| {
-        let index = entry.transcript_index;
-        (entry.id_hash, entry.is_subagent, entry.is_copy, last_responded_at[index], index, entry.responded_at)
-    });
-    // A fork of a fork has copies from both. Its original is that of its last copy.
-    let mut last_copies: Vec<Option<(i64, usize)>> = vec![None; transcript_count];
-    entries.dedup_by(|copy, kept| {
-        let is_copy = copy.id_hash != 0 && copy.id_hash == kept.id_hash;
-        if is_copy && copy.transcript_index != kept.transcript_index {
-            let last_copy = &mut last_copies[copy.transcript_index];
-            *last_copy = (*last_copy).max(Some((copy.responded_at, kept.transcript_index)));
-        }
-        // While a response arrives, its lines have less than its final usage.
-        if is_copy
-            && copy.is_subagent == kept.is_subagent
-            && copy.tokens.total_tokens() > kept.tokens.total_tokens()
-        {
-            (kept.tokens, kept.cost) = (copy.tokens, copy.cost);
-            kept.tariff = Arc::clone(&copy.tariff);
-        }
-        is_copy
-    });
-    last_copies.into_iter().map(|last_copy| Some(last_copy?.1)).collect()
 }
 
 /// Returns the project of a working directory: the client and `plimsoll run --workers` create worktrees inside of it.

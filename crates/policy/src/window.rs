@@ -157,7 +157,9 @@ pub(crate) fn model_name_without_prefix_date_and_suffix(model: &str) -> &str {
     let is_version_part = |part: &str| {
         part.len() == 8 && part.bytes().all(|byte| byte.is_ascii_digit())
             || part == "latest"
-            || part.starts_with('v')
+            || part
+                .strip_prefix('v')
+                .is_some_and(|version| version.starts_with(|first: char| first.is_ascii_digit()))
     };
     let name = name.split('@').next().unwrap_or(name);
     let length: usize =

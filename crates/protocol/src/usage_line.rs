@@ -141,8 +141,9 @@ impl<'a> UsageLine<'a> {
         if is_user_line(bytes) {
             return Ok(None);
         }
-        let short_line = copy_without_content(bytes, buffer);
-        if let Some(line) = short_line.and_then(|line| serde_json::from_slice::<ResponseLine>(line).ok())
+        // Checked once as a whole, because serde_json checks the strings of bytes one by one.
+        let short_line = copy_without_content(bytes, buffer).and_then(|line| str::from_utf8(line).ok());
+        if let Some(line) = short_line.and_then(|line| serde_json::from_str::<ResponseLine>(line).ok())
             // The usage may have been removed with the content.
             && line.message.usage.is_some()
         {

@@ -131,7 +131,7 @@ pub fn is_run_of_user_in_project(project: &Project, run_id: &RunId) -> bool {
 }
 
 /// Returns the records of this user's runs in all projects, without those of workers, which are parts of another run.
-pub fn run_records_of_user() -> Vec<RunRecord> {
+pub fn run_records_of_user_without_workers() -> Vec<RunRecord> {
     let Some(runs_folder) = crate::layout::default_runs_folder() else { return Vec::new() };
     let worktrees_folder = worktrees_folder_beside(&runs_folder);
     let load_record = |name: String| {

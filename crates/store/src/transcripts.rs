@@ -44,7 +44,7 @@ pub struct ScannedTranscript<T> {
 
 /// Returns the folders in which the client keeps transcripts, also those that do not exist: in `CLAUDE_CONFIG_DIR`, or else in its default folder and in the
 /// XDG folder.
-pub fn transcript_folders() -> Vec<PathBuf> {
+pub fn possible_transcript_folders() -> Vec<PathBuf> {
     let xdg_folder = || {
         let config_folder = environment::xdg_folder("XDG_CONFIG_HOME");
         let config_folder = config_folder.or_else(|| Some(environment::home_folder()?.join(".config")));

@@ -1,6 +1,6 @@
 //! clap value parsers: money, tokens, durations, times, commands.
 
-use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta, Timelike, Utc};
+use chrono::{DateTime, Datelike, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta, Timelike, Utc};
 use plimsoll_domain::Timestamp;
 use plimsoll_domain::memory::Register;
 use plimsoll_domain::promise::PromiseWord;
@@ -181,10 +181,11 @@ pub fn day(text: &str) -> Result<NaiveDate, ValueError> {
         "yesterday" => day_ago(TimeDelta::days(1)),
         _ => ["%Y-%m-%d", "%Y%m%d"].iter().find_map(|format| NaiveDate::parse_from_str(text, format).ok()),
     };
-    // Today is the last of the days.
-    let first_of_days =
+    // The last seven days include today.
+    let first_of_last_days =
         || day_ago(parse_duration(text)?.checked_sub(&TimeDelta::days(1))?.max(TimeDelta::zero()));
-    day.or_else(first_of_days).ok_or(ValueError::InvalidDay)
+    let is_plausible = |day: &NaiveDate| (1970..=9999).contains(&day.year());
+    day.or_else(first_of_last_days).filter(is_plausible).ok_or(ValueError::InvalidDay)
 }
 
 fn local_day(time: DateTime<Utc>) -> NaiveDate {

@@ -90,7 +90,18 @@ fn days_are_those_of_the_users_time_zone_also_when_the_clock_changes() {
     let bad_day = world.plimsoll(&["usage", "--since", "someday"]).run();
     assert_eq!(bad_day.code, Some(2));
     assert!(bad_day.stderr.contains("a day such as 2026-01-07"), "{}", bad_day.stderr);
-    assert_eq!(world.plimsoll(&["usage", "--since", "99999999999d"]).run().code, Some(2));
+    for day in ["99999999999d", "-262143-01-01", "2026-02-30"] {
+        assert_eq!(world.plimsoll(&["usage", &format!("--since={day}")]).run().code, Some(2), "{day}");
+    }
+    let reversed = world.plimsoll(&["usage", "--since", "yesterday", "--until", "2026-01-31"]).run();
+    assert!(
+        reversed.code == Some(2) && reversed.stderr.contains("is after --until 2026-01-31"),
+        "{reversed:?}"
+    );
+    // The overview ends today, and has no row for each of many days.
+    let overview =
+        world.plimsoll(&["usage", "--since", "2026-01-01", "--until", "9999-12-31"]).run().expect_success();
+    assert!(overview.stdout.lines().count() < 100, "{}", overview.stdout);
     assert_eq!(world.plimsoll(&["turns", "list", "--since", "99999999999d"]).run().code, Some(2));
 }
 

@@ -1,7 +1,7 @@
 //! `plimsoll sessions`: lists the sessions of all projects, newest first.
 
-use crate::client_usage::{ClientUsage, read_usage_and_search_requests};
-use crate::commands::usage::costs::format_marked_cost;
+use crate::client_usage::{ClientUsage, nothing_found_message, read_usage_and_search_requests};
+use crate::marked_costs::{explain_marks_of_entries, format_marked_cost, print_explanation};
 use clap::Args;
 use plimsoll_domain::text::{count_with_noun, format_tokens, to_safe_single_line};
 use plimsoll_policy::usage::{UsageTotals, group_usage};
@@ -19,14 +19,14 @@ use std::process::ExitCode;
 const SESSIONS_HELP: &str = "\
 Examples:
   plimsoll sessions
-  plimsoll sessions --search parser -n 100
+  plimsoll sessions -n 100
   plimsoll sessions --json | jq -r '.[0].resume_command'";
 
 /// Arguments of `plimsoll sessions`.
 #[derive(Debug, Args)]
 #[command(after_help = SESSIONS_HELP)]
 pub(crate) struct SessionsArguments {
-    /// Only sessions with this text in a request, the project or the branch
+    /// Only sessions with this text in a request, the project, the branch or the id
     #[arg(long, value_name = "TEXT")]
     search: Option<String>,
     /// The last N of them [default: 20]
@@ -69,13 +69,17 @@ pub(crate) fn print_sessions(arguments: &SessionsArguments) -> ExitCode {
     usage.print_warnings();
     if session_count == 0 {
         return console::print_nothing_to_show(match arguments.search {
-            Some(_) => "No session matches.",
-            None => "There are no sessions of Claude Code yet.",
+            Some(_) => "No session matches.".to_owned(),
+            None => nothing_found_message(),
         });
     }
     let columns = line_width_from_columns_or_terminal();
     let texts: Vec<String> = sessions.iter().map(|session| session.render(columns)).collect();
+    if sessions.is_empty() {
+        return ExitCode::SUCCESS;
+    }
     console::print_text(texts.join("\n\n"));
+    print_explanation(&explain_marks_of_entries(&usage.entries));
     if sessions.len() < session_count {
         let listed_count = sessions.len();
         console::print_hint(&format!(
@@ -108,7 +112,8 @@ fn list_sessions_newest_first<'a>(usage: &'a ClientUsage, searched_text: Option<
         let last_response_at = *last_response_at.get(transcript.session_id.as_str())?;
         let project = usage.project(index);
         let contains_text = |text: &str| {
-            project.to_lowercase().contains(text)
+            transcript.session_id.contains(text)
+                || project.to_lowercase().contains(text)
                 || transcript.branch.as_ref().is_some_and(|branch| branch.to_lowercase().contains(text))
         };
         let is_selected = searched_text.is_none_or(|text| requests.has_match || contains_text(text));
@@ -149,7 +154,9 @@ impl Session<'_> {
             Some(format_marked_cost(self.totals.cost)),
             Some(format!("peak {}{}", format_tokens(self.peak_tokens), percent.unwrap_or_default())),
             (self.compaction_count > 0).then(|| count_with_noun(self.compaction_count, "compaction")),
-            self.branch.filter(|branch| *branch != "HEAD").map(to_safe_single_line),
+            self.branch
+                .filter(|branch| *branch != "HEAD")
+                .map(|branch| clip_to_columns(&to_safe_single_line(branch), columns / 4)),
         ];
         let figures = figures.into_iter().flatten().collect::<Vec<_>>().join(" · ");
         let project = to_safe_single_line(&environment::abbreviate_home(self.project));
@@ -167,6 +174,7 @@ impl Session<'_> {
         let is_plain_id =
             self.id.chars().all(|character| character.is_ascii_alphanumeric() || character == '-');
         let is_safe = is_plain_id
+            && !self.id.is_empty()
             && !self.id.starts_with('-')
             && Path::new(self.folder).is_absolute()
             && to_safe_single_line(self.folder) == self.folder

@@ -1,17 +1,18 @@
 //! `plimsoll usage`: tokens and cost of all sessions, by day, five-hour window, model, project and run.
 
-pub(crate) mod costs;
 mod overview;
 mod table;
 
-use crate::client_usage::{ClientUsage, read_usage_of_all_sessions};
+use crate::client_usage::{ClientUsage, nothing_found_message, read_usage_of_all_sessions};
+use crate::marked_costs::{explain_marks, explain_marks_of_entries, print_explanation};
 use chrono::{DateTime, NaiveDate, Utc};
 use clap::{Args, ValueEnum};
 use plimsoll_domain::cost::Cost;
+use plimsoll_domain::exit_status::ExitStatus;
 use plimsoll_domain::{RunState, Timestamp};
 use plimsoll_policy::prices::{BilledTokens, Tariff};
 use plimsoll_policy::usage::{UsageBlock, UsageEntry, UsageTotals, group_usage, split_into_blocks};
-use plimsoll_store::{clock, environment, ledger, transcripts};
+use plimsoll_store::{clock, environment, ledger};
 use plimsoll_terminal::{console, markdown, value_parsers};
 use serde_json::{Value, json};
 use std::cmp::Reverse;
@@ -76,6 +77,11 @@ struct DayRange {
 /// Prints the usage.
 pub(crate) fn print_usage(arguments: &UsageArguments) -> ExitCode {
     let UsageArguments { list, days, json } = *arguments;
+    if let (Some(since), Some(until)) = (days.since, days.until)
+        && since > until
+    {
+        return console::fail_with(format!("--since {since} is after --until {until}"), ExitStatus::Usage);
+    }
     if list == Some(UsageList::Runs) {
         return print_usage_of_runs(days, json);
     }
@@ -84,7 +90,7 @@ pub(crate) fn print_usage(arguments: &UsageArguments) -> ExitCode {
     if json {
         let mut document = match list {
             None => overview::overview_json(&usage, days, now),
-            Some(list) => rows_json(list, &list.rows(&usage, days, now)),
+            Some(list) => rows_and_totals_json(list, &list.rows(&usage, days, now)),
         };
         document["skipped"] = usage.skipped_json();
         console::print_json(document);
@@ -99,26 +105,11 @@ pub(crate) fn print_usage(arguments: &UsageArguments) -> ExitCode {
             return console::print_nothing_to_show("There was no usage in this time.");
         }
         Some(list) => {
-            markdown::print_markdown(&table::render_rows(list, &rows), false);
-            let costs: Vec<Cost> = rows.iter().map(|row| row.totals.cost).collect();
-            print_explanation(&costs, days.select(&usage.entries));
+            markdown::print_markdown(&table::render_markdown_with_total(list, &rows), false);
+            print_explanation(&explain_marks_of_entries(days.select(&usage.entries)));
         }
     }
     ExitCode::SUCCESS
-}
-
-/// Explains the marks of these costs below a table.
-fn print_explanation(costs: &[Cost], entries: &[UsageEntry]) {
-    let explanation = costs::explain_marks(costs, entries);
-    if !explanation.is_empty() {
-        console::print_text(format!("\n{explanation}"));
-    }
-}
-
-fn nothing_found_message() -> String {
-    let folders = transcripts::transcript_folders();
-    let folders = folders.iter().map(|folder| environment::abbreviate_home(&folder.to_string_lossy()));
-    format!("There is no usage yet in {}.", folders.collect::<Vec<_>>().join(" and "))
 }
 
 impl DayRange {
@@ -205,7 +196,7 @@ impl UsageList {
 }
 
 /// Returns the rows as JSON, and their sum.
-fn rows_json(list: UsageList, rows: &[UsageRow]) -> Value {
+fn rows_and_totals_json(list: UsageList, rows: &[UsageRow]) -> Value {
     let totals: UsageTotals = rows.iter().map(|row| row.totals).sum();
     json!({
         list.key(): rows.iter().map(UsageRow::to_json).collect::<Value>(),
@@ -234,7 +225,7 @@ fn local_day(unix_seconds: i64) -> NaiveDate {
 fn block_row(block: &UsageBlock, now: i64) -> UsageRow {
     let rate_json = |(tokens, usd): (f64, f64)| json!({"tokens": tokens.round(), "cost_usd": usd});
     let is_active = block.is_active(now);
-    let projection = is_active.then(|| block.projected_tokens_and_usd(now)).flatten();
+    let projection = is_active.then(|| block.tokens_and_usd_projected_to_end(now)).flatten();
     UsageRow {
         label: clock::local_time_from_unix_seconds(block.started_at).format("%Y-%m-%d %H:%M").to_string(),
         totals: block.totals,
@@ -300,7 +291,7 @@ impl UserRun {
 
 /// Prints the runs of this user in all projects, newest first, with the cost that their ledgers have.
 fn print_usage_of_runs(days: DayRange, json: bool) -> ExitCode {
-    let records = ledger::run_records_of_user().into_iter();
+    let records = ledger::run_records_of_user_without_workers().into_iter();
     let mut runs: Vec<(DateTime<Utc>, UserRun)> = records
         .filter_map(|record| {
             let state = ledger::load_state_of_user_run(&record)?;
@@ -316,9 +307,9 @@ fn print_usage_of_runs(days: DayRange, json: bool) -> ExitCode {
     } else if runs.is_empty() {
         return console::print_nothing_to_show("There are no runs in this time; `plimsoll run` starts one.");
     } else {
-        markdown::print_markdown(&table::render_runs(&runs), false);
+        markdown::print_markdown(&table::render_markdown_of_runs_with_total(&runs), false);
         let costs: Vec<Cost> = runs.iter().map(|(_, run)| run.cost()).collect();
-        print_explanation(&costs, &[]);
+        print_explanation(&explain_marks(&costs, "a model"));
     }
     ExitCode::SUCCESS
 }

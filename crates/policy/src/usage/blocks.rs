@@ -37,7 +37,7 @@ impl UsageBlock {
     }
 
     /// Returns the tokens and US dollars at the end of the window if the rate stays as it is.
-    pub fn projected_tokens_and_usd(&self, now: i64) -> Option<(f64, f64)> {
+    pub fn tokens_and_usd_projected_to_end(&self, now: i64) -> Option<(f64, f64)> {
         let (tokens_per_hour, usd_per_hour) = self.hourly_tokens_and_usd()?;
         let remaining_hours = (self.ends_at() - now).max(0) as f64 / HOUR_SECONDS as f64;
         let tokens = self.totals.tokens.total_tokens() as f64;

@@ -184,38 +184,72 @@ fn the_clients_totals_replace_estimates_without_counting_a_process_twice() {
     );
 }
 
-/// Each branch has a request of $5 that only the client's totals have.
+/// Returns the line as a fork of a session has it.
+fn copy_of(line: &str) -> String {
+    line.replacen('{', r#"{"requestSessionId":"original","#, 1)
+}
+
+/// `mN` is a response of a million tokens ($5) that the client reported, and `Sn` are totals of n millions.
 #[test]
-fn sessions_that_go_on_beside_each_other_after_a_fork_do_not_hide_each_others_requests() {
-    let responses: Vec<String> =
-        (1..=4).map(|number| response(&format!("m{number}"), OPUS, 1_000_000, -100 + 10 * number)).collect();
-    let state = |requests: u64| {
-        let usd = 5.0 * requests as f64;
-        cost_state(7, usd, &[(OPUS, 1_000_000 * requests, usd)])
+fn forks_add_what_their_totals_have_beyond_those_of_the_original() {
+    let lines = |names: &str| -> Vec<String> {
+        let to_line = |name: &str| {
+            let number: i64 = name.trim_matches(['m', 'S', '*']).parse().unwrap();
+            let response = || response(&format!("m{number}"), OPUS, 1_000_000, 10 * number - 100);
+            match name {
+                name if name.starts_with('S') => {
+                    let usd = 5.0 * number as f64;
+                    let start = (NOW as u64 - 40 * 86_400) * 1000;
+                    cost_state(start, usd, &[(OPUS, 1_000_000 * number as u64, usd)])
+                }
+                name if name.ends_with('*') => copy_of(&response()),
+                _ => response(),
+            }
+        };
+        names.split(' ').map(to_line).collect()
     };
-    let copy = |line: &String, session: &str| {
-        line.replacen('{', &format!(r#"{{"requestSessionId":"{session}","#), 1)
-    };
-    let original = vec![responses[0].clone(), state(1)];
-    let continued = [&original[..], &[responses[3].clone(), state(3)]].concat();
-    let fork = |index: usize| vec![copy(&responses[0], "a"), responses[index].clone(), state(3)];
-    for (original, request_count) in [(original, 5), (continued, 7)] {
-        let transcripts =
-            || vec![transcript("a", &original), transcript("b", &fork(1)), transcript("c", &fork(2))];
-        let response_count = original.len() / 2 + 2;
-        let usd = 5.0 * request_count as f64;
-        assert_totals(transcripts(), response_count, 1_000_000 * request_count, usd, CostBasis::Reported);
-        let mut transcripts: Vec<TranscriptUsage> = transcripts().into_iter().rev().collect();
-        let entries = take_each_response_once(&mut transcripts, NOW);
-        let by_session =
-            group_usage(&entries, |entry| transcripts[entry.transcript_index].session_id.clone());
-        assert!((by_session["b"].cost.usd - 10.0).abs() < 1e-9, "{by_session:?}");
+    for (sessions, responses, millions, reason) in [
+        (&["m1 S1", "m1* m2 S3", "m1* m3 S3"][..], 3, 5, "each fork has a request that only its totals have"),
+        (&["m1 S1 m4 S3", "m1* m2 S3", "m1* m3 S3"], 4, 7, "so has the original, which goes on"),
+        (&["m1* m2 S3", "m1* m2* m3 S4"], 3, 4, "a fork of a fork, and the original is gone"),
+        (&["m1 S1", "m1* S2", "m1* m3 S3"], 2, 3, "the fork in the middle has no response"),
+        (&["m1* m2 m4 S3", "m1* m3 S2"], 4, 4, "two forks, and the original is gone"),
+        (&["m1* m2 S3", "m1* m3 S3"], 3, 5, "each of them has a request that only its totals have"),
+        (&["m1", "m1* m2 S2"], 2, 2, "the original wrote no totals"),
+        (&["m1 S1 m2 S3", "m1* S2"], 2, 4, "the fork has no response, and the original goes on"),
+        (&["m1 S2", "m2 S3"], 2, 3, "the original was compacted, and the fork has no copy"),
+        (&["m1 S1", "m1* m0 S2"], 2, 2, "the clock was set back before the fork"),
+        (&["m1 m2 S2", "m1 m2 m3 S3"], 3, 3, "an old client does not mark copies"),
+        (&["m1 m2 S2", "m1 m2 S2"], 2, 2, "a copy of the whole folder"),
+    ] {
+        let usd = 5.0 * millions as f64;
+        let name_and_lines = |index: usize, names: &&str| transcript(&format!("s{index}"), &lines(names));
+        for is_reversed in [false, true] {
+            let mut transcripts: Vec<TranscriptUsage> =
+                sessions.iter().enumerate().map(|(index, names)| name_and_lines(index, names)).collect();
+            if is_reversed {
+                transcripts.reverse();
+            }
+            let totals = totals_of(transcripts);
+            assert_eq!(
+                (totals.response_count, totals.tokens.total_tokens(), totals.cost.basis),
+                (responses, 1_000_000 * millions, CostBasis::Reported),
+                "{reason}, reversed: {is_reversed}"
+            );
+            assert!((totals.cost.usd - usd).abs() < 1e-9, "{reason}: {}", totals.cost.usd);
+        }
     }
-    // The fork of a fork, after the original was deleted.
-    let copies = [copy(&responses[0], "a"), copy(&responses[1], "b")];
-    let last = [&copies[..], &[responses[2].clone(), state(4)]].concat();
-    let transcripts = vec![transcript("b", &fork(1)), transcript("c", &last)];
-    assert_totals(transcripts, 3, 4_000_000, 20.0, CostBasis::Reported);
+}
+
+#[test]
+fn requests_of_a_fork_without_a_response_count_when_the_original_last_responded() {
+    let original = [response("m1", OPUS, 1_000_000, -90), cost_state(7, 5.0, &[(OPUS, 1_000_000, 5.0)])];
+    let fork = [copy_of(&original[0]), cost_state(7, 10.0, &[(OPUS, 2_000_000, 10.0)])];
+    let mut transcripts = [transcript("a", &original), transcript("b", &fork)];
+    let entries = take_each_response_once(&mut transcripts, NOW);
+    let times_and_sessions: Vec<_> =
+        entries.iter().map(|entry| (entry.responded_at, entry.transcript_index, entry.cost.usd)).collect();
+    assert_eq!(times_and_sessions, [(NOW - 90 * 60, 0, 5.0), (NOW - 90 * 60, 1, 5.0)]);
 }
 
 #[test]
@@ -289,7 +323,7 @@ fn five_hour_windows_begin_with_the_hour_of_their_first_response() {
     let active = blocks[2];
     let (tokens, usd) = active.hourly_tokens_and_usd().unwrap();
     assert!((tokens - 2_000_000.0 * 60.0 / 49.0).abs() < 1.0 && (usd - 8.0 * 60.0 / 49.0).abs() < 1e-9);
-    let (_, projected_usd) = active.projected_tokens_and_usd(NOW).unwrap();
+    let (_, projected_usd) = active.tokens_and_usd_projected_to_end(NOW).unwrap();
     assert!((projected_usd - (8.0 + 3.0 * usd)).abs() < 1e-9, "three hours are left");
     assert_eq!(split_into_blocks(&entries[..1])[0].hourly_tokens_and_usd(), None, "one response has no rate");
 }

@@ -1,8 +1,8 @@
 //! The overview: today, this week, the active five-hour window, the last 14 days, and the projects and models of these days.
 
-use super::costs::{explain_marks, format_marked_cost};
 use super::{DayRange, UsageList, UsageRow, UsageTotals, block_row, local_day, totals_json};
 use crate::client_usage::ClientUsage;
+use crate::marked_costs::{explain_marks_of_entries, format_marked_cost};
 use chrono::{Datelike, NaiveDate, TimeDelta};
 use plimsoll_domain::cost::Cost;
 use plimsoll_domain::text::{format_tokens, to_safe_single_line};
@@ -13,6 +13,8 @@ use plimsoll_terminal::console::line_width_from_columns_or_terminal;
 use serde_json::{Value, json};
 
 const DAY_COUNT: i64 = 14;
+/// In a longer list the days without usage would hide the others.
+const MAX_DAYS_WITH_EMPTY_ONES: usize = 62;
 const MAX_PROJECTS_AND_MODELS: usize = 5;
 const MAX_LABEL_COLUMNS: usize = 40;
 /// A longer bar is not easier to compare.
@@ -35,7 +37,7 @@ impl Overview {
     fn new(entries: &[UsageEntry], days: DayRange, now: i64) -> Overview {
         let today = local_day(now);
         let monday = today - TimeDelta::days(i64::from(today.weekday().num_days_from_monday()));
-        let last_day = days.until.unwrap_or(today);
+        let last_day = days.until.map_or(today, |until| until.min(today));
         let first_day = days.since.unwrap_or(last_day - TimeDelta::days(DAY_COUNT - 1));
         let title = match (days.since, days.until) {
             (None, None) => format!("Last {DAY_COUNT} days"),
@@ -81,8 +83,12 @@ pub(super) fn render_overview(usage: &ClientUsage, days: DayRange, now: i64) -> 
         render_block(overview.active_block.as_ref(), now),
     ];
     parts.push(match rows_from_first_day_with_usage(overview.days, &rows(UsageList::Daily)) {
-        rows if rows.is_empty() => nothing_in_range_message(&overview, &usage.entries),
-        rows => format!("{}\n{}", overview.title, render_bars(&rows, columns, clip_to_columns)),
+        rows if rows.is_empty() => no_usage_in_days_message(&overview, &usage.entries),
+        rows => {
+            let (cost, tokens) = (format_cost(&overview.totals), overview.totals.tokens.total_tokens());
+            let head = format!("{}: {cost}, {} tokens", overview.title, format_tokens(tokens));
+            format!("{head}\n{}", render_bars(&rows, columns, clip_to_columns))
+        }
     });
     let mut add_most_expensive = |title: &str, list: UsageList, clip_label: fn(&str, usize) -> String| {
         let mut rows = rows(list);
@@ -100,13 +106,12 @@ pub(super) fn render_overview(usage: &ClientUsage, days: DayRange, now: i64) -> 
         let cost = format_marked_cost(totals.subagent_cost);
         parts.push(format!("Subagents used {subagent_tokens} of {tokens} tokens: {cost}."));
     }
-    let costs = [overview.today.cost, overview.this_week.cost, totals.cost];
-    parts.push(explain_marks(&costs, overview.days.select(&usage.entries)));
+    parts.push(explain_marks_of_entries(overview.days.select(&usage.entries)));
     parts.retain(|part| !part.is_empty());
     parts.join("\n\n")
 }
 
-/// Returns one row for each day from the first with usage on, also for the days without usage after it.
+/// Returns one row for each day from the first with usage on, also for the days without usage after it unless there are too many.
 fn rows_from_first_day_with_usage(days: DayRange, rows: &[UsageRow]) -> Vec<UsageRow> {
     let day_of = |row: &UsageRow| row.label.parse::<NaiveDate>().ok();
     let first_day = rows.first().and_then(day_of);
@@ -116,10 +121,15 @@ fn rows_from_first_day_with_usage(days: DayRange, rows: &[UsageRow]) -> Vec<Usag
         UsageRow { label: day.format("%a %e %b").to_string(), totals, ..UsageRow::default() }
     };
     let all_days = first_day.into_iter().flat_map(|day| day.iter_days());
-    all_days.take_while(|day| days.includes(*day)).map(day_row).collect()
+    let all_days: Vec<NaiveDate> =
+        all_days.take_while(|day| days.includes(*day)).take(MAX_DAYS_WITH_EMPTY_ONES + 1).collect();
+    if all_days.len() > MAX_DAYS_WITH_EMPTY_ONES {
+        return rows.iter().filter_map(day_of).map(day_row).collect();
+    }
+    all_days.into_iter().map(day_row).collect()
 }
 
-fn nothing_in_range_message(overview: &Overview, entries: &[UsageEntry]) -> String {
+fn no_usage_in_days_message(overview: &Overview, entries: &[UsageEntry]) -> String {
     let last_day = entries.last().map(|entry| local_day(entry.responded_at).to_string()).unwrap_or_default();
     format!(
         "{}: no usage. The last was on {last_day}; `plimsoll usage daily` lists all days.",
@@ -143,9 +153,10 @@ fn render_block(block: Option<&UsageBlock>, now: i64) -> String {
     let (start, end) = (time(block.started_at), time(block.ends_at()));
     let UsageTotals { cost, tokens, .. } = block.totals;
     let mut rows = vec![("so far".to_owned(), (tokens.total_tokens() as f64, cost.usd))];
-    if let Some((hourly, projected)) = block.hourly_tokens_and_usd().zip(block.projected_tokens_and_usd(now))
+    if let Some((hourly, projected)) =
+        block.hourly_tokens_and_usd().zip(block.tokens_and_usd_projected_to_end(now))
     {
-        rows.extend([("an hour".to_owned(), hourly), (format!("by {end}"), projected)]);
+        rows.extend([("per hour".to_owned(), hourly), (format!("by {end}"), projected)]);
     }
     let costs: Vec<String> =
         rows.iter().map(|(_, (_, usd))| format_marked_cost(Cost { usd: *usd, ..cost })).collect();
@@ -168,7 +179,7 @@ fn render_bars(rows: &[UsageRow], columns: usize, clip_label: fn(&str, usize) ->
         let label = clip_label(&to_safe_single_line(&row.label), label_columns);
         let padding = " ".repeat(label_columns.saturating_sub(width(&label)));
         let share = if max_usd > 0.0 { row.totals.cost.usd / max_usd } else { 0.0 };
-        // Whatever cost anything has a bar.
+        // Everything that has a cost has a bar.
         let cells = ((share * bar_columns as f64).round() as usize).max(usize::from(share > 0.0));
         format!("  {label}{padding}  {cost:>cost_columns$}  {}", BAR_CELL.repeat(cells)).trim_end().to_owned()
     };

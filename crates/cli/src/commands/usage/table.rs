@@ -1,7 +1,7 @@
 //! Tables of usage, as Markdown that fits the terminal.
 
-use super::costs::format_marked_cost;
 use super::{UsageList, UsageRow, UserRun};
+use crate::marked_costs::format_marked_cost;
 use chrono::{DateTime, Utc};
 use plimsoll_domain::cost::Cost;
 use plimsoll_domain::text::{format_tokens, to_safe_single_line};
@@ -57,7 +57,7 @@ const FIGURE_COLUMNS: [Column; 7] = [
 ];
 
 /// Renders the rows and their sum for the width of the terminal.
-pub(super) fn render_rows(list: UsageList, rows: &[UsageRow]) -> String {
+pub(super) fn render_markdown_with_total(list: UsageList, rows: &[UsageRow]) -> String {
     let terminal_columns = console::terminal_columns().unwrap_or(usize::MAX);
     let (first_heading, last_heading) = match list {
         UsageList::Daily => ("DAY", Some("MODELS")),
@@ -65,8 +65,13 @@ pub(super) fn render_rows(list: UsageList, rows: &[UsageRow]) -> String {
         UsageList::Models => ("MODEL", None),
         UsageList::Projects | UsageList::Runs => ("PROJECT", None),
     };
-    let last_heading = last_heading.filter(|_| terminal_columns >= COLUMNS_FOR_DETAILS);
-    let columns = || FIGURE_COLUMNS.iter().filter(|column| column.min_terminal_columns <= terminal_columns);
+    let has_notes = rows.iter().any(|row| !row.note.is_empty());
+    let last_heading = last_heading.filter(|_| has_notes && terminal_columns >= COLUMNS_FOR_DETAILS);
+    let sum: UsageTotals = rows.iter().map(|row| row.totals).sum();
+    let columns = || {
+        let fitting = FIGURE_COLUMNS.iter().filter(|column| column.min_terminal_columns <= terminal_columns);
+        fitting.filter(|column| column.heading != "BY SUBAGENTS" || sum.subagent_tokens > 0)
+    };
     let render_row = |label: &str, totals: &UsageTotals, note: &str| {
         let figures = columns().map(|column| (column.cell)(totals));
         let note = last_heading.map(|_| note.to_owned());
@@ -75,7 +80,6 @@ pub(super) fn render_rows(list: UsageList, rows: &[UsageRow]) -> String {
     let headings =
         [first_heading].into_iter().chain(columns().map(|column| column.heading)).chain(last_heading);
     let alignments = ["---"].into_iter().chain(columns().map(|_| "---:")).chain(last_heading.map(|_| "---"));
-    let sum: UsageTotals = rows.iter().map(|row| row.totals).sum();
     let rows = rows.iter().map(|row| render_row(&row.label, &row.totals, &row.note));
     markdown_row(headings)
         + &markdown_row(alignments)
@@ -84,7 +88,7 @@ pub(super) fn render_rows(list: UsageList, rows: &[UsageRow]) -> String {
 }
 
 /// Renders the table of runs.
-pub(super) fn render_runs(runs: &[(DateTime<Utc>, UserRun)]) -> String {
+pub(super) fn render_markdown_of_runs_with_total(runs: &[(DateTime<Utc>, UserRun)]) -> String {
     let render_row = |(started_at, run): &(DateTime<Utc>, UserRun)| {
         let started_at = clock::local_time_from_unix_seconds(started_at.timestamp());
         markdown_row([
