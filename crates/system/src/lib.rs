@@ -288,6 +288,11 @@ mod tests {
         let mut sleep = std::process::Command::new("sleep");
         let mut child = sleep.arg("60").current_dir("/usr/share").spawn().unwrap();
         let is_running = |program, folder| is_running_in_folder(program, Path::new(folder));
+        // The kernel sets the name of a process at the end of `execve`, after `spawn` has returned.
+        let started_at = std::time::Instant::now();
+        while is_running("sleep", "/usr/share") == Some(false) && started_at.elapsed().as_secs() < 60 {
+            std::thread::yield_now();
+        }
         let results = [
             is_running("sleep", "/usr/share"),
             is_running("sleep", "/usr"),
