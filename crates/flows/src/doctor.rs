@@ -12,14 +12,14 @@ mod window;
 use plimsoll_domain::{SessionRecord, Timestamp};
 use plimsoll_policy::doctor::{
     ClientInfo, HookFailureInTranscript, HookFailures, InspectionError, LinearInfo, LinearProgram,
-    PreferenceInfo, RunInfo, RunProcess, SettingsFile, StopHook,
+    PreferenceInfo, RunInfo, RunProcess, SettingsFile, StopHook, is_windows_program,
 };
 pub use plimsoll_policy::doctor::{
     Diagnostics, Finding, ModuleInfo, ModuleLoadStatus, ProgramInfo, ProgramStatus, Section, Severity,
     has_problem, render_conclusion_line, run_installation_checks,
 };
 use plimsoll_store::{
-    Project, StoreError, clock, config, environment, hook_failures, lock, outbox, state_file, tail,
+    Project, StoreError, clock, config, environment, hook_failures, lock, outbox, state_file, tail, volume,
 };
 use std::path::{Path, PathBuf};
 
@@ -89,7 +89,10 @@ fn find_client_and_query_version(requested_client: Option<&Path>) -> ClientInfo 
         Some(path) => environment::find_program(&path.to_string_lossy()),
         None => environment::find_program("claude"),
     };
+    let canonical_path = program.as_deref().map(plimsoll_store::disk::canonicalize_or_keep);
     ClientInfo {
+        runs_in_windows: volume::is_wsl()
+            && canonical_path.is_some_and(|path| is_windows_program(&path.to_string_lossy())),
         requested_program: requested_client.map(|path| path.display().to_string()),
         version_text: program.as_deref().and_then(plimsoll_launcher::query_client_version),
         path: program.map(|path| path.display().to_string()),

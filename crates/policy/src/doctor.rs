@@ -14,6 +14,7 @@ mod run;
 mod settings;
 mod stop_hooks;
 mod window;
+mod wsl;
 
 pub use client::ClientInfo;
 pub use client_module::{InstalledModuleInfo, ModuleInfo, ModuleLoadStatus};
@@ -29,6 +30,7 @@ pub use run::{RunInfo, RunProcess};
 pub use settings::{SettingsFile, SettingsInfo, SettingsScope, deciding_file_if_it_disables_all_hooks};
 pub use stop_hooks::StopHook;
 pub use window::WindowInfo;
+pub use wsl::is_windows_program;
 
 /// Why something could not be inspected, as the file system, the parser or git reported it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

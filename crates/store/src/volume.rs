@@ -5,6 +5,7 @@
 pub use plimsoll_system::files::{
     FileSystemKind, file_system_kind, folder_identity_by_inode_and_creation_time,
 };
+pub use plimsoll_system::is_wsl;
 use rustix::fs::{Access, access};
 use rustix::io::Errno;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};

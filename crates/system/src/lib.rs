@@ -114,6 +114,16 @@ fn liveness_from_lookup(
     }
 }
 
+/// Returns true in the Windows Subsystem for Linux (WSL).
+pub fn is_wsl() -> bool {
+    platform::kernel_release().is_some_and(|release| is_wsl_release(&release))
+}
+
+/// Recognizes the kernels of both versions: `4.4.0-19041-Microsoft` and `5.15.153.1-microsoft-standard-WSL2`.
+fn is_wsl_release(release: &str) -> bool {
+    release.to_lowercase().contains("microsoft")
+}
+
 /// Returns true if a process of any user has this pid.
 fn is_pid_in_use(pid: u32) -> bool {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
@@ -237,6 +247,18 @@ pub fn boot_id() -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_kernels_of_wsl_are_recognized() {
+        for (release, expected) in [
+            ("4.4.0-19041-Microsoft", true),
+            ("5.15.153.1-microsoft-standard-WSL2", true),
+            ("6.1.0-18-amd64", false),
+            ("6.8.0-1021-azure", false),
+        ] {
+            assert_eq!(is_wsl_release(release), expected, "{release}");
+        }
+    }
 
     #[test]
     fn a_hidden_process_is_unknown_and_never_gone() {

@@ -24,6 +24,10 @@ fn parse_start_time_or_zombie(stat: &str) -> Option<ProcessLookup> {
     Some(ProcessLookup::Started(fields.nth(18)?.parse().ok()?))
 }
 
+pub(super) fn kernel_release() -> Option<String> {
+    fs::read_to_string("/proc/sys/kernel/osrelease").ok()
+}
+
 pub(super) fn all_process_ids() -> Vec<u32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()

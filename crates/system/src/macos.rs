@@ -5,7 +5,9 @@
 //! programs, such as `/bin/sleep`, and does not report which process holds a lock, which signals a process ignores, or
 //! that a process has ended and waits for its parent.
 
-pub(super) use super::unreported::{child_exit_descriptor, flock_holder_pid, ignored_signal_mask};
+pub(super) use super::unreported::{
+    child_exit_descriptor, flock_holder_pid, ignored_signal_mask, kernel_release,
+};
 use super::{ProcessLookup, ProcessWithFolder};
 use proc_pidinfo::{Fd, Pid as ProcPid, ProcBSDInfo, VnodeFdInfoWithPath, proc_pidfdinfo, proc_pidinfo};
 use std::ffi::OsString;

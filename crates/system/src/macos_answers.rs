@@ -1,6 +1,8 @@
 //! Process information on Linux, limited to what macOS reports, for tests. `macos.rs` lists what is missing there.
 
-pub(super) use super::unreported::{child_exit_descriptor, flock_holder_pid, ignored_signal_mask};
+pub(super) use super::unreported::{
+    child_exit_descriptor, flock_holder_pid, ignored_signal_mask, kernel_release,
+};
 use super::{ProcessLookup, ProcessWithFolder, linux};
 use std::path::{Path, PathBuf};
 

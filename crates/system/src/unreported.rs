@@ -3,6 +3,11 @@
 use rustix::process::Pid;
 use std::os::fd::OwnedFd;
 
+/// Only Linux runs inside of Windows.
+pub(super) fn kernel_release() -> Option<String> {
+    None
+}
+
 pub(super) fn ignored_signal_mask() -> Option<u64> {
     None
 }

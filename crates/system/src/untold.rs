@@ -1,7 +1,9 @@
 //! Process information on an unsupported system. Everything is unknown, so a process counts as gone only if
 //! no process has its pid.
 
-pub(super) use super::unreported::{child_exit_descriptor, flock_holder_pid, ignored_signal_mask};
+pub(super) use super::unreported::{
+    child_exit_descriptor, flock_holder_pid, ignored_signal_mask, kernel_release,
+};
 use super::{ProcessLookup, ProcessWithFolder};
 use std::path::PathBuf;
 

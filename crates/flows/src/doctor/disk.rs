@@ -98,6 +98,8 @@ fn check_state_lock_with_timeout(project: &Project) -> LockStatus {
 
 fn classify_file_system(path: &Path) -> FileSystem {
     match volume::file_system_kind(path) {
+        // The driver for the drives of Windows.
+        Some(FileSystemKind::Network("9p")) if volume::is_wsl() => FileSystem::WindowsDrive,
         Some(FileSystemKind::Network(protocol)) => FileSystem::Network(protocol),
         Some(FileSystemKind::Fuse) => FileSystem::Fuse,
         Some(FileSystemKind::Memory | FileSystemKind::Other) | None => FileSystem::Local,

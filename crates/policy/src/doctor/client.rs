@@ -9,6 +9,8 @@ pub struct ClientInfo {
     pub requested_program: Option<String>,
     /// The path of the program; `None` if it was not found.
     pub path: Option<String>,
+    /// True if we run in WSL and the program runs in Windows.
+    pub runs_in_windows: bool,
     /// The output of `claude --version`.
     pub version_text: Option<String>,
 }
@@ -46,6 +48,14 @@ pub(super) fn check_client_version(client: &ClientInfo) -> Section {
         };
         return Section::new("Client", "none", vec![finding]);
     };
+    if client.runs_in_windows {
+        let finding = Finding::problem(
+            "client.windows",
+            "this is Claude Code for Windows: it starts hooks in Windows, where our programs for Linux do not run",
+            "install Claude Code in WSL, too, so that it comes first on the PATH: `npm install -g @anthropic-ai/claude-code`",
+        );
+        return Section::new("Client", "for Windows", vec![finding.with_path(path.clone())]);
+    }
     let (Some(version_text), Some(_)) = (&client.version_text, client.parsed_version()) else {
         let finding = Finding::problem(
             "client.silent",
@@ -99,5 +109,12 @@ mod tests {
             });
             assert_eq!(finding_codes(&section), expected, "{section:?}");
         }
+        let section = check_client_version(&ClientInfo {
+            path: Some("/mnt/c/npm/claude".to_owned()),
+            version_text: Some("2.1.329 (Claude Code)".to_owned()),
+            runs_in_windows: true,
+            ..ClientInfo::default()
+        });
+        assert_eq!(finding_codes(&section), ["client.windows"]);
     }
 }

@@ -26,6 +26,8 @@ pub enum FileSystem {
     Network(&'static str),
     /// A file system in user space.
     Fuse,
+    /// A drive of Windows, as WSL shows it.
+    WindowsDrive,
 }
 
 /// Whether a lock file is locked.
@@ -101,6 +103,11 @@ pub(super) fn check_disk_git_and_recorded_files(disk: &DiskInfo) -> Section {
                 "the project is on a network file system ({protocol}): locks may not work, and hooks are slow"
             ),
             "work on a local disk, if you can",
+        )),
+        FileSystem::WindowsDrive => Some(Finding::warning(
+            "disk.windows_drive",
+            "the project is on a drive of Windows: hooks are slow there, and programs in Windows do not see our locks",
+            "move the project into the file system of WSL, such as ~/project",
         )),
         FileSystem::Fuse => Some(Finding::note(
             "disk.fuse",
@@ -268,7 +275,7 @@ mod tests {
             change(&mut facts);
             check_disk_git_and_recorded_files(&facts)
         };
-        let cases: [Case; 20] = [
+        let cases: [Case; 21] = [
             (|_| (), &[]),
             (
                 |facts| {
@@ -287,6 +294,7 @@ mod tests {
             (|facts| facts.state_lock = LockStatus::Held(Some(7)), &["disk.locked"]),
             (|facts| facts.file_system = FileSystem::Network("NFS"), &["disk.network"]),
             (|facts| facts.file_system = FileSystem::Fuse, &["disk.fuse"]),
+            (|facts| facts.file_system = FileSystem::WindowsDrive, &["disk.windows_drive"]),
             (
                 |facts| {
                     facts.recorded_bytes =
