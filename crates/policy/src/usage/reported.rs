@@ -111,7 +111,7 @@ pub(super) fn apply_reported_costs(
                 // Another session's totals cover its responses better.
                 if session_id == session.id(transcripts) || !sessions.contains_key(session_id) {
                     entry.cost =
-                        Cost { usd: share(entry.cost.usd, sum_weight) * cost.usd, basis: cost.basis };
+                        Cost { usd: share(list_usd(entry), sum_weight) * cost.usd, basis: cost.basis };
                 }
             }
             if unrecorded_tokens != BilledTokens::default() {
@@ -136,7 +136,7 @@ fn collect_reported_sessions<'a>(
         }
     }
     let mut sessions: BTreeMap<&str, ReportedSession> = BTreeMap::new();
-    for (start, all_totals) in &totals_by_start {
+    for all_totals in totals_by_start.values() {
         let mut highest_totals: BTreeMap<usize, &ProcessTotals> = BTreeMap::new();
         for (index, totals) in all_totals {
             let highest = highest_totals.entry(*index).or_insert(totals);
@@ -147,28 +147,15 @@ fn collect_reported_sessions<'a>(
         for (index, totals) in highest_totals {
             let session =
                 sessions.entry(&transcripts[index].session_id).or_insert_with(|| ReportedSession::new(index));
-            let precedes = |other_index: usize, other: &ProcessTotals| {
-                let is_before_fork = if copies.has_copies(index) {
-                    copies.contains(index, other.last_id_hash)
-                } else {
-                    // A fork of a compacted session has no copies.
-                    other.last_response_at < copies.first_response_at(index)
-                };
-                *start > 0 && other_index != index && is_before_fork && other.usd() <= totals.usd()
-            };
-            let original = all_totals
-                .iter()
-                .filter(|(other_index, other)| precedes(*other_index, other))
-                .max_by(|(_, first), (_, second)| first.usd().total_cmp(&second.usd()));
-            session.add_difference(totals, original.map(|(_, totals)| *totals));
+            let original = find_totals_of_original(all_totals, copies, (index, totals));
+            session.add_difference(totals, original);
             if original.is_none() {
                 let started_at = totals.started_at().unwrap_or(UNDATED);
                 let find_entry =
                     |id_hash: u64| entries.binary_search_by_key(&id_hash, |entry| entry.id_hash).ok();
                 let copied = copies.of_transcript(index).filter_map(find_entry);
-                session
-                    .copied_entry_indexes
-                    .extend(copied.filter(|index| entries[*index].responded_at >= started_at));
+                let counted = copied.filter(|index| entries[*index].responded_at >= started_at);
+                session.copied_entry_indexes.extend(counted);
             }
         }
     }
@@ -179,6 +166,28 @@ fn collect_reported_sessions<'a>(
         }
     }
     sessions
+}
+
+/// Returns the highest totals that the original of a forked session had when it was forked. `all_totals` are those with the
+/// same start, with the indexes of their transcripts.
+fn find_totals_of_original<'a>(
+    all_totals: &[(usize, &'a ProcessTotals)],
+    copies: &Copies,
+    (index, totals): (usize, &ProcessTotals),
+) -> Option<&'a ProcessTotals> {
+    let is_before_fork = |other: &ProcessTotals| {
+        if copies.has_copies(index) {
+            copies.contains(index, other.last_id_hash)
+        } else {
+            // A fork of a compacted session has no copies.
+            other.last_response_at < copies.first_response_at(index)
+        }
+    };
+    let is_of_original = |(other_index, other): &&(usize, &ProcessTotals)| {
+        totals.start > 0 && *other_index != index && other.usd() <= totals.usd() && is_before_fork(other)
+    };
+    let originals = all_totals.iter().filter(is_of_original);
+    originals.map(|(_, totals)| *totals).max_by(|first, second| first.usd().total_cmp(&second.usd()))
 }
 
 impl ReportedSession {

@@ -216,6 +216,7 @@ fn forks_add_what_their_totals_have_beyond_those_of_the_original() {
         (&["m1* m2 m4 S3", "m1* m3 S2"], 4, 4, "two forks, and the original is gone"),
         (&["m1* m2 S3", "m1* m3 S3"], 3, 5, "each of them has a request that only its totals have"),
         (&["m1", "m1* m2 S2"], 2, 2, "the original wrote no totals"),
+        (&["m1", "m1* m2 S2", "m1* m3 S2"], 3, 3, "so it is with two forks"),
         (&["m1 S1 m2 S3", "m1* S2"], 2, 4, "the fork has no response, and the original goes on"),
         (&["m1 S2", "m2 S3"], 2, 3, "the original was compacted, and the fork has no copy"),
         (&["m1 S1", "m1* m0 S2"], 2, 2, "the clock was set back before the fork"),
