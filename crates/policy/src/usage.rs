@@ -101,13 +101,13 @@ impl TranscriptUsage {
     }
 
     fn add_response(&mut self, response: &ResponseLine<'_>) {
-        let usage = response.usage();
-        let tokens = BilledTokens::from_usage(&usage);
+        let Some(usage) = response.usage() else { return };
+        let tokens = BilledTokens::from_usage(usage);
         let last_tariff = self.entries.last().map(|entry| &entry.tariff);
         // Most responses have the tariff of the one before.
         let tariff = last_tariff
-            .filter(|tariff| tariff.applies_to(response.model(), &usage))
-            .map_or_else(|| Arc::new(Tariff::new(response.model(), &usage)), Arc::clone);
+            .filter(|tariff| tariff.applies_to(response.model(), usage))
+            .map_or_else(|| Arc::new(Tariff::new(response.model(), usage)), Arc::clone);
         let is_subagent = self.is_subagent || response.is_sidechain;
         if !is_subagent {
             self.peak_tokens = self.peak_tokens.max(tokens.total_input());

@@ -196,8 +196,8 @@ impl<'a> ResponseLine<'a> {
         self.requested_model.as_deref().or(self.message.model.as_deref())
     }
 
-    pub fn usage(&self) -> BilledUsage {
-        self.message.usage.clone().unwrap_or_default()
+    pub fn usage(&self) -> Option<&BilledUsage> {
+        self.message.usage.as_ref()
     }
 }
 
@@ -235,7 +235,10 @@ mod tests {
             "message":{"id":"m\u0031","model":"x","usage":{"input_tokens":5,"output_tokens":"many"}}}"#;
         let response = parse_response(line).unwrap();
         assert_eq!((response.cwd.as_deref(), response.git_branch.as_deref()), (Some("C:\\work"), None));
-        assert_eq!((response.usage().input_tokens, response.usage().output_tokens), (Some(5), None));
+        assert_eq!(
+            (response.usage().unwrap().input_tokens, response.usage().unwrap().output_tokens),
+            (Some(5), None)
+        );
         assert_eq!((response.id(), response.model(), response.cost_usd), (Some("m1"), Some("x"), None));
     }
 
@@ -243,7 +246,7 @@ mod tests {
     fn a_line_that_another_program_wrote_counts() {
         let spaced = r#"{"type": "assistant", "message": {"usage": {"input_tokens": 5}}}"#;
         for line in [spaced.to_owned(), format!("\u{feff}{spaced}")] {
-            assert_eq!(parse_response(&line).unwrap().usage().input_tokens, Some(5), "{line}");
+            assert_eq!(parse_response(&line).unwrap().usage().unwrap().input_tokens, Some(5), "{line}");
         }
     }
 
@@ -291,7 +294,7 @@ mod tests {
                 format!(r#"{{"type":"assistant","message":{message}}}"#),
             ] {
                 let response = parse_response(&line).unwrap_or_else(|| panic!("{line}"));
-                let usage = response.usage();
+                let usage = response.usage().unwrap();
                 assert_eq!((usage.input_tokens, usage.output_tokens), (Some(5), Some(7)), "{line}");
                 assert_eq!(response.id(), Some("m"));
             }
