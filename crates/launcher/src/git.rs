@@ -40,11 +40,24 @@ use plimsoll_domain::git_names::{CommitId, RepoPath};
 use plimsoll_domain::record::GitCounts;
 use plimsoll_domain::state::BaseRelation;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// Git answers in milliseconds. On a cold disk or in a huge tree, a checkpoint continues without git's
 /// result.
-const GIT_TIMEOUT: Duration = Duration::from_secs(5);
+const HOOK_QUERY_TIMEOUT: Duration = Duration::from_secs(5);
+/// Nobody waits for a run. On a busy machine it must not take a missing answer for a missing branch or commit.
+const RUN_QUERY_TIMEOUT: Duration = Duration::from_secs(60);
+static IS_RUN: AtomicBool = AtomicBool::new(false);
+
+/// From now on this process waits for git as long as a run may, and not only as long as a hook.
+pub fn use_query_timeout_of_runs() {
+    IS_RUN.store(true, Ordering::Relaxed);
+}
+
+fn query_timeout() -> Duration {
+    if IS_RUN.load(Ordering::Relaxed) { RUN_QUERY_TIMEOUT } else { HOOK_QUERY_TIMEOUT }
+}
 /// Queries the branch and the numbers of changed files for the status line, which waits at most `timeout`.
 pub fn query_branch_and_change_counts(folder: &Path, timeout: Duration) -> ChangeCountResult {
     // For the full state of submodules, git would start another git in each.
@@ -170,7 +183,7 @@ fn parse_log_line(line: &str) -> Option<LogEntry> {
 }
 
 pub(crate) fn run_query(folder: &Path, arguments: &[&str]) -> CommandOutcome {
-    let limit = TimeLimit::from_now(GIT_TIMEOUT);
+    let limit = TimeLimit::from_now(query_timeout());
     read_only_command(folder, arguments, limit)
         .map_or_else(|outcome| outcome, |command| run_without_stdin(command, limit.remaining()))
 }
@@ -211,7 +224,7 @@ pub fn line_changes_of_base_files(
     end_commit: Option<&CommitId>,
 ) -> Vec<FileLineChanges> {
     // With filters disabled, a file that a filter changes would differ from every commit.
-    let has_filters = has_configured_filters(folder, TimeLimit::from_now(GIT_TIMEOUT)).unwrap_or(true);
+    let has_filters = has_configured_filters(folder, TimeLimit::from_now(query_timeout())).unwrap_or(true);
     let end_revision = end_commit.map(CommitId::as_str).or(if has_filters { Some("HEAD") } else { None });
     let run_diff = |options: &[&str]| {
         let diff_arguments = [&["diff"][..], options, &["--no-renames", "--relative", "-z", base.as_str()]];

@@ -52,6 +52,34 @@ fn a_ticked_item_is_merged_after_one_session_without_a_promise() {
     });
 }
 
+/// A busy machine answers late, and hooks wait only five seconds for git.
+#[test]
+fn an_answer_of_git_that_comes_late_is_not_taken_for_a_missing_branch() {
+    let mut world = world_with_plan_and_dates(&plan_with_items(2));
+    let model = ScriptedAgent::new(tick_without_promise_step).start(&mut world);
+    let env = world.env_with_programs_on_path();
+    let (_, search_path) = env.iter().find(|(name, _)| name == "PATH").expect("a search path");
+    // The merge worktree is checked out just before the first item is claimed.
+    let script = format!(
+        "#!/bin/sh
+export PATH='{search_path}'
+case \"$*\" in
+*checkout*--detach*) (cd '{home}' && : > ready) ;;
+*rev-parse*refs/heads/plimsoll/*) (cd '{home}' && test -e ready && mkdir delayed 2> /dev/null) && sleep 6 ;;
+esac
+exec git \"$@\"
+",
+        home = world.home().display()
+    );
+    let program = world.write_program(world.home().join("programs/git"), &script);
+    world.set_env("PATH", format!("{}:{search_path}", program.parent().expect("its folder").display()));
+    let finished = run_with_workers(&world, &["2"]);
+    assert!(world.home().join("delayed").exists(), "git was asked for the branch");
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert!(!finished.stdout.contains("no longer exists"), "{finished:?}");
+    assert_eq!(session_count(&model), 2, "{finished:?}");
+}
+
 #[test]
 fn with_strict_promise_a_worker_must_give_the_promise() {
     let mut world = world_with_plan_and_dates(&plan_with_items(2));

@@ -157,6 +157,7 @@ Exit codes:
 /// Starts or resumes a run. The exit code says how it ended (0 completed, 3 limits, 4 breaker, 5 fatal, 6 paused, 7 blocked,
 /// 9 canceled, 130 interrupted, 1 could not run).
 pub(crate) fn start_or_resume_run(arguments: &RunArguments) -> ExitCode {
+    plimsoll_launcher::git::use_query_timeout_of_runs();
     let project = if arguments.resume {
         Project::find_upwards_from_current_dir()
     } else {

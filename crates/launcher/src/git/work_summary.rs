@@ -130,7 +130,7 @@ pub fn summarize_work(
 /// Starts the first git queries for a work summary; the caller can do other work meanwhile. Returns `None`
 /// outside git.
 pub fn start_filter_and_subject_queries(folder: &Path) -> Option<WorkQuery<'_>> {
-    let limit = TimeLimit::from_now(super::GIT_TIMEOUT);
+    let limit = TimeLimit::from_now(super::query_timeout());
     let filter_query = super::read_only::start_filter_query(folder, limit).ok()?;
     let subject_query =
         super::read_only_command(folder, &["log", "-1", "--format=%s"], limit).and_then(|command| {
@@ -157,7 +157,7 @@ impl<'a> WorkQuery<'a> {
     /// Waits for the queries and reads the uncommitted changes with `git status`. Returns `None` if git fails.
     pub fn wait_and_read_git_status(self) -> Option<RepositoryState<'a>> {
         let WorkQuery { folder, filter_query, subject_query } = self;
-        let limit = TimeLimit::from_now(super::GIT_TIMEOUT);
+        let limit = TimeLimit::from_now(super::query_timeout());
         // Changes inside a submodule could be reported only by a git running inside it.
         let options = ["--porcelain=v2", "--branch", "--untracked-files=all", "--ignore-submodules=dirty"];
         let arguments = [&["status"], &options[..], &["-z", "--", "."]].concat();
@@ -347,7 +347,7 @@ fn add_uncommitted_hunks(folder: &Path, disabled_filters: &DisabledFilters, work
     }
     let arguments =
         [&["diff", "HEAD", "--no-renames", "--ignore-submodules=dirty"], &PLAIN_PATCH_OPTIONS[..]].concat();
-    let limit = TimeLimit::from_now(super::GIT_TIMEOUT);
+    let limit = TimeLimit::from_now(super::query_timeout());
     let diff_outcome =
         crate::run_without_stdin(disabled_filters.read_only_command(folder, &arguments), limit.remaining());
     if diff_outcome.timed_out {
@@ -382,7 +382,7 @@ fn start_line_count_query(
     let arguments = [&options[..], &[work_base.base_revision_or_empty_tree(head_id)], end_arguments].concat();
     child::start_in_new_process_group(
         disabled_filters.read_only_command(folder, &arguments),
-        child::ChildOptions::with_timeout(super::GIT_TIMEOUT),
+        child::ChildOptions::with_timeout(super::query_timeout()),
     )
 }
 
@@ -533,7 +533,7 @@ fn add_committed_files_differing_from_base(
         &[RENAME_DETECTION_OPTION, "--ignore-submodules=dirty", base.as_str(), "HEAD", "--"],
     ]
     .concat();
-    let limit = TimeLimit::from_now(super::GIT_TIMEOUT);
+    let limit = TimeLimit::from_now(super::query_timeout());
     let diff_outcome =
         crate::run_without_stdin(disabled_filters.read_only_command(folder, &arguments), limit.remaining());
     if diff_outcome.timed_out {
