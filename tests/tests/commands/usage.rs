@@ -98,11 +98,34 @@ fn days_are_those_of_the_users_time_zone_also_when_the_clock_changes() {
         reversed.code == Some(2) && reversed.stderr.contains("is after --until 2026-01-31"),
         "{reversed:?}"
     );
+    let nothing = world.plimsoll(&["usage", "models", "--since", "today"]).run().expect_success();
+    assert!(nothing.stderr.contains("no usage in this time. The last was on 2026-10-26."), "{nothing:?}");
     // The overview ends today, and has no row for each of many days.
     let overview =
         world.plimsoll(&["usage", "--since", "2026-01-01", "--until", "9999-12-31"]).run().expect_success();
     assert!(overview.stdout.lines().count() < 100, "{}", overview.stdout);
     assert_eq!(world.plimsoll(&["turns", "list", "--since", "99999999999d"]).run().code, Some(2));
+}
+
+#[test]
+fn the_selected_days_do_not_move_the_five_hour_windows() {
+    let world = world_in_time_zone("UTC");
+    let lines = ["10-24T22:30:00Z", "10-25T01:00:00Z", "10-25T09:10:00Z"]
+        .iter()
+        .fold(Lines::default(), |lines, time| lines.response(time, &format!("2026-{time}"), 1, unchanged));
+    write_transcript(&world, "-home-u-shop/s.jsonl", &lines);
+    let blocks = |arguments: &[&str]| -> Vec<(String, u64)> {
+        let document = usage_json(&world, &[&["blocks"], arguments].concat());
+        let block = |block: &Value| {
+            (block["started_at"].as_str().unwrap().to_owned(), block["responses"].as_u64().unwrap())
+        };
+        document["blocks"].as_array().unwrap().iter().map(block).collect()
+    };
+    let all = blocks(&[]);
+    assert_eq!(all.iter().map(|(_, responses)| *responses).collect::<Vec<_>>(), [2, 1]);
+    assert!(all[0].0.starts_with("2026-10-24T22:00:00"), "{all:?}");
+    assert_eq!(blocks(&["--since", "2026-10-25"]), all);
+    assert_eq!(blocks(&["--until", "2026-10-24"]), all[..1]);
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! `plimsoll sessions`: lists the sessions of all projects, newest first.
 
 use crate::client_usage::{ClientUsage, nothing_found_message, read_usage_and_search_requests};
-use crate::marked_costs::{explain_marks_of_entries, format_marked_cost, print_explanation};
+use crate::marked_costs::{explain_marks, format_marked_cost, print_explanation};
 use clap::Args;
+use plimsoll_domain::cost::Cost;
 use plimsoll_domain::text::{count_with_noun, format_tokens, to_safe_single_line};
 use plimsoll_policy::usage::{UsageTotals, group_usage};
 use plimsoll_policy::window::{WindowEvidence, resolve_window_raising_it_to_used_tokens};
@@ -79,7 +80,8 @@ pub(crate) fn print_sessions(arguments: &SessionsArguments) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     console::print_text(texts.join("\n\n"));
-    print_explanation(&explain_marks_of_entries(&usage.entries));
+    let costs: Vec<Cost> = sessions.iter().map(|session| session.totals.cost).collect();
+    print_explanation(&explain_marks(&costs, "a model"));
     if sessions.len() < session_count {
         let listed_count = sessions.len();
         console::print_hint(&format!(

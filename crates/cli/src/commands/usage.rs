@@ -102,7 +102,10 @@ pub(crate) fn print_usage(arguments: &UsageArguments) -> ExitCode {
         _ if usage.entries.is_empty() => return console::print_nothing_to_show(nothing_found_message()),
         None => console::print_text(overview::render_overview(&usage, days, now)),
         Some(_) if rows.is_empty() => {
-            return console::print_nothing_to_show("There was no usage in this time.");
+            let last_day = usage.entries.last().map(|entry| local_day(entry.responded_at).to_string());
+            let last_day = last_day.unwrap_or_default();
+            let message = format!("There was no usage in this time. The last was on {last_day}.");
+            return console::print_nothing_to_show(message);
         }
         Some(list) => {
             markdown::print_markdown(&table::render_markdown_with_total(list, &rows), false);
@@ -150,9 +153,14 @@ impl UsageList {
         };
         match self {
             UsageList::Blocks => {
-                // A window that began before the first day keeps its start.
-                let blocks = split_into_blocks(&usage.entries).into_iter();
-                let blocks = blocks.filter(|block| days.includes(local_day(block.started_at)));
+                // A window is listed whole, also if only a part of it is in these days.
+                let is_listed = |block: &UsageBlock| {
+                    [block.started_at, block.last_response_at]
+                        .map(local_day)
+                        .into_iter()
+                        .any(|day| days.includes(day))
+                };
+                let blocks = split_into_blocks(&usage.entries).into_iter().filter(is_listed);
                 return blocks.map(|block| block_row(&block, now)).collect();
             }
             UsageList::Daily => {
