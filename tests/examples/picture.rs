@@ -53,9 +53,40 @@ fn main() {
     world.plimsoll(&["memory", "set", "R2", "Say in the README that dates are ISO 8601."]).run();
     write_picture(&pictures.join("memory.svg"), &terminal_lines_of_command(&world, &["memory", "show"]));
     screenshot_report(&world, &pictures);
+    write_picture(&pictures.join("usage.svg"), &screen_of_two_weeks_of_usage());
     write_picture(&pictures.join("workers.svg"), &screen_with_two_workers());
     write_picture(&pictures.join("band.svg"), &screen_with_module(720_000, "continue fresh"));
     write_picture(&pictures.join("dialog.svg"), &screen_with_module(FULL, "Plimsoll's handoff"));
+}
+
+/// Writes transcripts of two weeks, in which the days differ, and returns the overview of their usage.
+fn screen_of_two_weeks_of_usage() -> Vec<String> {
+    let mut world = World::without_plimsoll_files();
+    for (name, value) in [("TERM", "xterm-256color"), ("COLUMNS", "110")] {
+        world.set_env(name, value);
+    }
+    let now = chrono::Utc::now();
+    for (project, model, share) in [
+        ("shop", "claude-opus-5-5", 5),
+        ("shop/.claude/worktrees/calm-owl", "claude-sonnet-5", 3),
+        ("notes", "claude-haiku-4-5", 2),
+    ] {
+        let mut lines = String::new();
+        for response in 0..200_u64 {
+            // Every 100 minutes, with more work in the middle of each week.
+            let time = now - chrono::Duration::minutes(100 * response.cast_signed() + 3);
+            let tokens = share * (40_000 + 30_000 * (response % 100).min(100 - response % 100));
+            let line = json!({
+                "type": "assistant", "timestamp": time.to_rfc3339(), "cwd": format!("/home/ann/{project}"),
+                "message": {"id": format!("{project}-{response}"), "model": model, "usage":
+                    {"input_tokens": 900, "output_tokens": tokens / 60, "cache_read_input_tokens": tokens}},
+            });
+            let _ = writeln!(lines, "{line}");
+        }
+        let name = project.replace(['/', '.'], "-");
+        world.write(world.home().join(format!(".claude/projects/{name}/{name}.jsonl")), &lines);
+    }
+    terminal_lines_of_command(&world, &["usage"])
 }
 
 /// Runs two workers on a terminal, and returns the screen once both have shown how full their windows are.
