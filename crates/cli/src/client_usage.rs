@@ -115,7 +115,7 @@ fn read_usage(add_request: impl Fn(&mut SessionRequests, &[u8]) + Sync) -> Clien
     }
 }
 
-/// Says where no usage was found.
+/// Returns a message with the folders in which no usage was found.
 pub(crate) fn nothing_found_message() -> String {
     let folders = transcripts::possible_transcript_folders();
     let folders = folders.iter().map(|folder| environment::abbreviate_home(&folder.to_string_lossy()));
@@ -123,6 +123,13 @@ pub(crate) fn nothing_found_message() -> String {
 }
 
 impl ClientUsage {
+    /// Returns the day of the last response; empty if there is none.
+    pub(crate) fn last_day_text(&self) -> String {
+        let last_day =
+            self.entries.last().map(|entry| clock::local_day_from_unix_seconds(entry.responded_at));
+        last_day.map_or(String::new(), |day| day.to_string())
+    }
+
     /// Returns the project of a transcript: its working directory, or the project that a worktree belongs to.
     pub(crate) fn project(&self, transcript_index: usize) -> &str {
         let Some(folder) = self.transcripts[transcript_index].folder.as_deref() else { return "unknown" };

@@ -79,6 +79,11 @@ pub fn local_time_from_unix_seconds(seconds: i64) -> NaiveDateTime {
     DateTime::from_timestamp(seconds, 0).unwrap_or_default().with_timezone(&Local).naive_local()
 }
 
+/// Returns the day of a Unix time in seconds in this machine's time zone.
+pub fn local_day_from_unix_seconds(seconds: i64) -> NaiveDate {
+    local_time_from_unix_seconds(seconds).date()
+}
+
 /// Formats a Unix time in seconds for our files.
 pub fn timestamp_from_unix_seconds(seconds: i64) -> Timestamp {
     to_timestamp(DateTime::from_timestamp(seconds, 0).unwrap_or_default())

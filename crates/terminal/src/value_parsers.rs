@@ -175,7 +175,10 @@ pub fn timestamp_moved_back_a_day_if_in_future(text: &str) -> Result<Timestamp, 
 
 /// Parses a day in this machine's time zone: `2026-01-07`, `20260107`, `today`, `yesterday`, or the first of the last days (`7d`).
 pub fn day(text: &str) -> Result<NaiveDate, ValueError> {
-    let day_ago = |duration: TimeDelta| Some(local_day(clock::now().checked_sub_signed(duration)?));
+    let day_ago = |duration: TimeDelta| {
+        let time = clock::now().checked_sub_signed(duration)?;
+        Some(clock::local_day_from_unix_seconds(time.timestamp()))
+    };
     let day = match text {
         "today" => day_ago(TimeDelta::zero()),
         "yesterday" => day_ago(TimeDelta::days(1)),
@@ -186,10 +189,6 @@ pub fn day(text: &str) -> Result<NaiveDate, ValueError> {
         || day_ago(parse_duration(text)?.checked_sub(&TimeDelta::days(1))?.max(TimeDelta::zero()));
     let is_plausible = |day: &NaiveDate| (1970..=9999).contains(&day.year());
     day.or_else(first_of_last_days).filter(is_plausible).ok_or(ValueError::InvalidDay)
-}
-
-fn local_day(time: DateTime<Utc>) -> NaiveDate {
-    clock::local_time_from_unix_seconds(time.timestamp()).date()
 }
 
 fn parse_duration(text: &str) -> Option<TimeDelta> {

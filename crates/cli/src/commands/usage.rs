@@ -12,7 +12,8 @@ use plimsoll_domain::exit_status::ExitStatus;
 use plimsoll_domain::{RunState, Timestamp};
 use plimsoll_policy::prices::{BilledTokens, Tariff};
 use plimsoll_policy::usage::{UsageBlock, UsageEntry, UsageTotals, group_usage, split_into_blocks};
-use plimsoll_store::{clock, environment, ledger};
+use plimsoll_store::clock::{self, local_day_from_unix_seconds};
+use plimsoll_store::{environment, ledger};
 use plimsoll_terminal::{console, markdown, value_parsers};
 use serde_json::{Value, json};
 use std::cmp::Reverse;
@@ -102,9 +103,8 @@ pub(crate) fn print_usage(arguments: &UsageArguments) -> ExitCode {
         _ if usage.entries.is_empty() => return console::print_nothing_to_show(nothing_found_message()),
         None => console::print_text(overview::render_overview(&usage, days, now)),
         Some(_) if rows.is_empty() => {
-            let last_day = usage.entries.last().map(|entry| local_day(entry.responded_at).to_string());
-            let last_day = last_day.unwrap_or_default();
-            let message = format!("There was no usage in this time. The last was on {last_day}.");
+            let message =
+                format!("There was no usage in this time. The last was on {}.", usage.last_day_text());
             return console::print_nothing_to_show(message);
         }
         Some(list) => {
@@ -123,7 +123,7 @@ impl DayRange {
     /// Returns the entries of these days. They are sorted by time.
     fn select(self, entries: &[UsageEntry]) -> &[UsageEntry] {
         let first_after = |is_before: &dyn Fn(NaiveDate) -> bool| {
-            entries.partition_point(|entry| is_before(local_day(entry.responded_at)))
+            entries.partition_point(|entry| is_before(local_day_from_unix_seconds(entry.responded_at)))
         };
         let start = first_after(&|day| self.since.is_some_and(|since| day < since));
         let end = first_after(&|day| self.until.is_none_or(|until| day <= until));
@@ -156,7 +156,7 @@ impl UsageList {
                 // A window is listed whole, also if only a part of it is in these days.
                 let is_listed = |block: &UsageBlock| {
                     [block.started_at, block.last_response_at]
-                        .map(local_day)
+                        .map(local_day_from_unix_seconds)
                         .into_iter()
                         .any(|day| days.includes(day))
                 };
@@ -223,11 +223,7 @@ impl UsageRow {
 }
 
 fn day_and_tariff(entry: &UsageEntry) -> (NaiveDate, &Tariff) {
-    (local_day(entry.responded_at), &entry.tariff)
-}
-
-fn local_day(unix_seconds: i64) -> NaiveDate {
-    clock::local_time_from_unix_seconds(unix_seconds).date()
+    (local_day_from_unix_seconds(entry.responded_at), &entry.tariff)
 }
 
 fn block_row(block: &UsageBlock, now: i64) -> UsageRow {
@@ -306,7 +302,7 @@ fn print_usage_of_runs(days: DayRange, json: bool) -> ExitCode {
             let run = UserRun { project: record.project, state };
             Some((clock::parse_timestamp(run.started_at())?, run))
         })
-        .filter(|(started_at, _)| days.includes(local_day(started_at.timestamp())))
+        .filter(|(started_at, _)| days.includes(local_day_from_unix_seconds(started_at.timestamp())))
         .collect();
     runs.sort_by_key(|(started_at, _)| Reverse(*started_at));
     if json {

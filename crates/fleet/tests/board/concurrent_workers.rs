@@ -138,7 +138,7 @@ fn a_pause_applies_to_all_and_the_journal_has_every_event_in_order() {
     assert_eq!(fleet.claim_next_item("one").expect("an answer"), None);
     thread::sleep(Duration::from_millis(700));
     let claim = fleet.claim_next_item("one").expect("an answer").expect("an item");
-    fleet.offer(claim, "c0ffee0000000000000000000000000000000000").expect("mine");
+    fleet.offer_commit(claim, "c0ffee0000000000000000000000000000000000").expect("mine");
     let merger = other_fleet.acquire_or_renew_merger_lease("m").expect("an answer").expect("nobody else");
     other_fleet.acquire_or_renew_merger_lease("m").expect("an answer").expect("it goes on");
     other_fleet

@@ -96,8 +96,11 @@ impl BoardUnderTest for BothBoards {
             result_or_stale_epoch(self.fleet.renew_claim_unless_stale_or_overlapping(claim)),
         ))
     }
-    fn offer(&mut self, claim: Claim, commit: &str) -> Result<(), StaleEpoch> {
-        assert_same((self.local.offer(claim, commit), result_or_stale_epoch(self.fleet.offer(claim, commit))))
+    fn offer_commit(&mut self, claim: Claim, commit: &str) -> Result<(), StaleEpoch> {
+        assert_same((
+            self.local.offer_commit(claim, commit),
+            result_or_stale_epoch(self.fleet.offer_commit(claim, commit)),
+        ))
     }
     fn give_back(&mut self, claim: Claim) -> Result<(), StaleEpoch> {
         assert_same((self.local.give_back(claim), result_or_stale_epoch(self.fleet.give_back(claim))))
@@ -199,7 +202,7 @@ fn a_late_renewal_does_not_take_an_area_that_somebody_else_has() {
     assert_eq!(boards.renew(other_claim, 3 * LEASE_DURATION_MS), Err(StaleEpoch));
     boards.board();
     assert_eq!(
-        boards.offer(other_claim, "c0ffee0000000000000000000000000000000000"),
+        boards.offer_commit(other_claim, "c0ffee0000000000000000000000000000000000"),
         Ok(()),
         "nobody has taken that item itself"
     );
@@ -224,7 +227,7 @@ fn plans_of_any_shape_give_the_same_board() {
             let Some(claim) = boards.claim(&format!("worker {worker}"), 7) else { break };
             boards.board();
             if worker % 2 == 1 {
-                boards.offer(claim, "c0ffee0000000000000000000000000000000000").expect("mine");
+                boards.offer_commit(claim, "c0ffee0000000000000000000000000000000000").expect("mine");
             }
         }
         let after_all_leases = 7 + LEASE_DURATION_MS;

@@ -21,7 +21,7 @@ fn nothing_is_claimed_of_a_fleet_that_drains_or_has_ended() {
         assert_eq!(fleet.claim_next_item("two").expect("an answer"), None);
         // An item that was claimed can still be finished.
         fleet.renew_claim_unless_stale_or_overlapping(claim).expect("mine");
-        fleet.offer(claim, "c0ffee0000000000000000000000000000000000").expect("mine");
+        fleet.offer_commit(claim, "c0ffee0000000000000000000000000000000000").expect("mine");
         update_plan("draining = false");
         assert!(fleet.claim_next_item("two").expect("an answer").is_some());
         for ended in ["done", "stopped"] {
@@ -48,7 +48,7 @@ fn the_views_for_dashboards_count_items_workers_and_costs() {
         Fleet::record_worker_report(&mut fleet, &member(name), &report).expect("an answer");
     }
     let first_claim = fleet.claim_next_item("m").expect("an answer").expect("an item");
-    fleet.offer(first_claim, "c0ffee0000000000000000000000000000000000").expect("mine");
+    fleet.offer_commit(first_claim, "c0ffee0000000000000000000000000000000000").expect("mine");
     let merger = fleet.acquire_or_renew_merger_lease("m").expect("an answer").expect("nobody else");
     fleet
         .record_merge_candidate_commit(merger, 0, "beef000000000000000000000000000000000000")

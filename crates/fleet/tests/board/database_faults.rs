@@ -30,7 +30,7 @@ fn finished_operations_survive_a_server_restart_and_work_continues() {
     let mut fleet = create_fleet(&server.socket_connection_string(), "x", &["a", "b", "c"]);
     let first_claim = fleet.claim_next_item("one").expect("an answer").expect("an item");
     let second_claim = fleet.claim_next_item("one").expect("an answer").expect("an item");
-    fleet.offer(first_claim, "c0ffee0000000000000000000000000000000000").expect("mine");
+    fleet.offer_commit(first_claim, "c0ffee0000000000000000000000000000000000").expect("mine");
     let merger = fleet.acquire_or_renew_merger_lease("m").expect("an answer").expect("nobody else");
     fleet
         .record_merge_candidate_commit(merger, 0, "beef000000000000000000000000000000000000")
@@ -58,10 +58,10 @@ fn finished_operations_survive_a_server_restart_and_work_continues() {
     );
     server.restart_immediately();
     assert!(matches!(
-        expect_database_fault(fleet.offer(second_claim, "c0de000000000000000000000000000000000000")),
+        expect_database_fault(fleet.offer_commit(second_claim, "c0de000000000000000000000000000000000000")),
         DatabaseError::ConnectionLost | DatabaseError::Restarting
     ));
-    fleet.offer(second_claim, "c0de000000000000000000000000000000000000").expect("it had not arrived");
+    fleet.offer_commit(second_claim, "c0de000000000000000000000000000000000000").expect("it had not arrived");
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn a_read_only_or_stopped_server_is_reported() {
     for result in [
         late_fleet.claim_next_item("two").map(|_| ()),
         late_fleet.renew_claim_unless_stale_or_overlapping(claim),
-        late_fleet.offer(claim, "c0ffee0000000000000000000000000000000000"),
+        late_fleet.offer_commit(claim, "c0ffee0000000000000000000000000000000000"),
         late_fleet.give_back(claim),
         late_fleet.acquire_or_renew_merger_lease("m").map(|_| ()),
         late_fleet.record_worker_report("two", &plimsoll_fleet::WorkerReport::default()),
@@ -350,7 +350,7 @@ fn a_worker_that_returns_after_its_lease_changes_nothing() {
     let before = other_fleet.read_board().expect("an answer");
     for late_result in [
         fleet.renew_claim_unless_stale_or_overlapping(claim),
-        fleet.offer(claim, "late"),
+        fleet.offer_commit(claim, "late"),
         fleet.give_back(claim),
         fleet.fail(claim, "late"),
         fleet.set_aside_with_question(claim, "late"),
@@ -358,13 +358,13 @@ fn a_worker_that_returns_after_its_lease_changes_nothing() {
         assert!(matches!(late_result, Err(FleetError::StaleEpoch(StaleEpoch))), "{late_result:?}");
     }
     assert_eq!(other_fleet.read_board().expect("an answer"), before);
-    other_fleet.offer(other_claim, "c0ffee0000000000000000000000000000000000").expect("its own");
+    other_fleet.offer_commit(other_claim, "c0ffee0000000000000000000000000000000000").expect("its own");
     assert_eq!(
         fleet.read_board().expect("an answer").items[0].stage,
         ItemStage::ReadyToMerge { commit: "c0ffee0000000000000000000000000000000000".to_owned() }
     );
     let error = other_fleet
-        .offer(other_claim, "c0ffee0000000000000000000000000000000000")
+        .offer_commit(other_claim, "c0ffee0000000000000000000000000000000000")
         .expect_err("it has arrived");
     assert!(matches!(error, FleetError::StaleEpoch(_)), "{error}");
 }

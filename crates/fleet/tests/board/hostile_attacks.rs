@@ -52,7 +52,7 @@ fn an_item_that_a_member_works_on_is_not_voided_by_a_landing_from_before_its_cla
     scene.attack(&format!("select restore_landing(BAD, 0, '{COMMIT}')"));
     let claim = scene.good_member.claim_next_item("good").expect("an answer").expect("an item");
     scene.attack(&format!("select mark_merged(BAD, array[0], array['{COMMIT}'])"));
-    scene.good_member.offer(claim, COMMIT).expect("the honest member offers its work");
+    scene.good_member.offer_commit(claim, COMMIT).expect("the honest member offers its work");
 }
 
 #[test]

@@ -34,7 +34,7 @@ impl Scene {
         let mut good_member = open_fleet(&member_address, "x");
         let claim = good_member.claim_next_item("good").expect("an answer").expect("an item");
         let second_claim = good_member.claim_next_item("good").expect("an answer").expect("an item");
-        good_member.offer(second_claim, COMMIT).expect("mine");
+        good_member.offer_commit(second_claim, COMMIT).expect("mine");
         let merger_epoch =
             good_member.acquire_or_renew_merger_lease("good").expect("an answer").expect("nobody else");
         good_member.record_merge_candidate_commit(merger_epoch, 1, COMMIT).expect("the merger");

@@ -76,7 +76,7 @@ impl TestFleet {
         self.fleet.store_result_unless_outcome_taken_by_other(&member, result)
     }
 
-    pub(crate) fn offer(&mut self, claim: Claim, commit: &str) -> Result<(), FleetError> {
+    pub(crate) fn offer_commit(&mut self, claim: Claim, commit: &str) -> Result<(), FleetError> {
         self.record_outcome(claim, commit, ItemOutcome::Offered)
     }
 

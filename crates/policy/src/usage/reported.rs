@@ -34,7 +34,7 @@ struct ReportedModel {
     cost: Cost,
 }
 
-/// What the client reported for a session, and the responses that it covers.
+/// The client's totals for a session, and the responses that they cover.
 #[derive(Debug)]
 struct ReportedSession {
     transcript_index: usize,

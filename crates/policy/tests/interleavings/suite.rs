@@ -12,7 +12,7 @@ use plimsoll_policy::workers::*;
 pub(crate) trait BoardUnderTest {
     fn claim(&mut self, worker: &str, now: BoardMillis) -> Option<Claim>;
     fn renew(&mut self, claim: Claim, now: BoardMillis) -> Result<(), StaleEpoch>;
-    fn offer(&mut self, claim: Claim, commit: &str) -> Result<(), StaleEpoch>;
+    fn offer_commit(&mut self, claim: Claim, commit: &str) -> Result<(), StaleEpoch>;
     fn give_back(&mut self, claim: Claim) -> Result<(), StaleEpoch>;
     fn fail(&mut self, claim: Claim, reason: &str) -> Result<(), StaleEpoch>;
     fn set_aside(&mut self, claim: Claim, reason: SetAsideReason) -> Result<(), StaleEpoch>;
@@ -33,7 +33,7 @@ impl BoardUnderTest for BoardState {
     fn renew(&mut self, claim: Claim, now: BoardMillis) -> Result<(), StaleEpoch> {
         renew_claim_unless_expired_and_area_taken(self, claim, now)
     }
-    fn offer(&mut self, claim: Claim, commit: &str) -> Result<(), StaleEpoch> {
+    fn offer_commit(&mut self, claim: Claim, commit: &str) -> Result<(), StaleEpoch> {
         mark_claimed_item_ready_to_merge(self, claim, commit)
     }
     fn give_back(&mut self, claim: Claim) -> Result<(), StaleEpoch> {
@@ -191,7 +191,7 @@ impl<K: BoardUnderTest> Simulation<K> {
             4..7 => {
                 let branch = branch_head(claim);
                 self.workers[worker] = None;
-                board.offer(claim, &branch)
+                board.offer_commit(claim, &branch)
             }
             7 => {
                 self.workers[worker] = None;
@@ -224,7 +224,7 @@ impl<K: BoardUnderTest> Simulation<K> {
         let action = self.random.number_below(3);
         let result = match action {
             0 => self.tested_board.renew(late_claim, self.now),
-            1 => self.tested_board.offer(late_claim, &branch_head(late_claim)),
+            1 => self.tested_board.offer_commit(late_claim, &branch_head(late_claim)),
             _ => self.tested_board.give_back(late_claim),
         };
         // A renewal may fail even if the item is still leased to it: another item in the same area may have begun.
@@ -346,7 +346,7 @@ impl<K: BoardUnderTest> Simulation<K> {
                 BoardProgress::Done | BoardProgress::Blocked => return,
                 BoardProgress::ItemAvailable => {
                     let claim = self.tested_board.claim("last", self.now).expect("it is free");
-                    self.tested_board.offer(claim, &branch_head(claim)).expect("nobody else is there");
+                    self.tested_board.offer_commit(claim, &branch_head(claim)).expect("nobody else is there");
                 }
                 BoardProgress::InProgress => {
                     let MergerStep::Settled { epoch, .. } = self.settle_as_merger(9) else { continue };
@@ -395,7 +395,7 @@ fn the_model_detects_a_broken_rule() {
         let mut world = Simulation::new(1, create_board_with_done_items_merged);
         let claim = world.tested_board.claim("w", 0).expect("an item");
         let [written, unwritten] = [(); 2].map(|()| world.new_commit_id(claim.item_index));
-        world.tested_board.offer(claim, &branch_head(claim)).expect("mine");
+        world.tested_board.offer_commit(claim, &branch_head(claim)).expect("mine");
         let merger = world.tested_board.become_merger("m", 0).expect("the only one");
         if broken == 1 {
             world.tested_board.land(merger, claim.item_index, &written).expect("the merger");

@@ -1,13 +1,13 @@
 //! The overview: today, this week, the active five-hour window, the last 14 days, and the projects and models of these days.
 
-use super::{DayRange, UsageList, UsageRow, UsageTotals, block_row, local_day, totals_json};
+use super::{DayRange, UsageList, UsageRow, UsageTotals, block_row, totals_json};
 use crate::client_usage::ClientUsage;
 use crate::marked_costs::{explain_marks_of_entries, format_marked_cost};
 use chrono::{Datelike, NaiveDate, TimeDelta};
 use plimsoll_domain::cost::Cost;
 use plimsoll_domain::text::{format_tokens, to_safe_single_line};
 use plimsoll_policy::usage::{UsageBlock, UsageEntry, split_into_blocks};
-use plimsoll_store::clock;
+use plimsoll_store::clock::{self, local_day_from_unix_seconds};
 use plimsoll_terminal::columns::{clip_path_to_columns, clip_to_columns, width};
 use plimsoll_terminal::console::line_width_from_columns_or_terminal;
 use serde_json::{Value, json};
@@ -35,7 +35,7 @@ struct Overview {
 impl Overview {
     /// Sums up the usage. The lists have the last 14 days unless `days` says otherwise.
     fn new(entries: &[UsageEntry], days: DayRange, now: i64) -> Overview {
-        let today = local_day(now);
+        let today = local_day_from_unix_seconds(now);
         let monday = today - TimeDelta::days(i64::from(today.weekday().num_days_from_monday()));
         let last_day = days.until.map_or(today, |until| until.min(today));
         let first_day = days.since.unwrap_or(last_day - TimeDelta::days(DAY_COUNT - 1));
@@ -83,7 +83,7 @@ pub(super) fn render_overview(usage: &ClientUsage, days: DayRange, now: i64) -> 
         render_block(overview.active_block.as_ref(), now),
     ];
     parts.push(match rows_from_first_day_with_usage(overview.days, &rows(UsageList::Daily)) {
-        rows if rows.is_empty() => no_usage_in_days_message(&overview, &usage.entries),
+        rows if rows.is_empty() => no_usage_in_days_message(&overview.title, usage),
         rows => {
             let (cost, tokens) = (format_cost(&overview.totals), overview.totals.tokens.total_tokens());
             let head = format!("{}: {cost}, {} tokens", overview.title, format_tokens(tokens));
@@ -129,12 +129,9 @@ fn rows_from_first_day_with_usage(days: DayRange, rows: &[UsageRow]) -> Vec<Usag
     all_days.into_iter().map(day_row).collect()
 }
 
-fn no_usage_in_days_message(overview: &Overview, entries: &[UsageEntry]) -> String {
-    let last_day = entries.last().map(|entry| local_day(entry.responded_at).to_string()).unwrap_or_default();
-    format!(
-        "{}: no usage. The last was on {last_day}; `plimsoll usage daily` lists all days.",
-        overview.title
-    )
+fn no_usage_in_days_message(title: &str, usage: &ClientUsage) -> String {
+    let last_day = usage.last_day_text();
+    format!("{title}: no usage. The last was on {last_day}; `plimsoll usage daily` lists all days.")
 }
 
 fn render_totals(rows: [(&str, UsageTotals); 2]) -> String {

@@ -912,7 +912,7 @@ impl BoardUnderTest for LocalBoardUnderTest {
             })
             .unwrap()
     }
-    fn offer(&mut self, claim: Claim, commit: &str) -> Result<(), StaleEpoch> {
+    fn offer_commit(&mut self, claim: Claim, commit: &str) -> Result<(), StaleEpoch> {
         let result = check_claim(&self.board(), claim);
         self.board.mark_work_ready_to_merge(claim, commit).unwrap();
         result
@@ -1058,7 +1058,7 @@ impl BoardUnderTest for FleetUnderTest {
         self.synchronize();
         if is_renewed { Ok(()) } else { Err(StaleEpoch) }
     }
-    fn offer(&mut self, claim: Claim, commit: &str) -> Result<(), StaleEpoch> {
+    fn offer_commit(&mut self, claim: Claim, commit: &str) -> Result<(), StaleEpoch> {
         self.act_and_check_claim(claim, |machine| machine.mark_work_ready_to_merge(claim, commit).unwrap())
     }
     fn give_back(&mut self, claim: Claim) -> Result<(), StaleEpoch> {
