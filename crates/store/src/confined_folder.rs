@@ -7,16 +7,13 @@
 //! second name (hard link) of a file outside looks like any other file.
 #![expect(clippy::disallowed_types, reason = "what the system has opened is read and written as a file")]
 
-use crate::safe_open::errno_from_io_error;
 use crate::safe_open::path_walk::{Destination, PathWalk, SymlinkPolicy, WalkError};
 use crate::size_limited_write;
-use plimsoll_system::files::SEARCH_FOLDER_FLAGS;
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, RawMode};
-use rustix::io::Errno;
+use plimsoll_system::files::{FileType, Folder, Metadata, OpenOptions, file_metadata, set_mode};
+use std::ffi::OsStr;
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
-use std::io::Read;
-use std::os::fd::{AsFd, OwnedFd};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 /// Why a path was refused, or the system's error.
@@ -35,7 +32,7 @@ pub enum ConfinedError {
     NotAFolder(String),
     /// The system returned an error.
     #[error("{0}: {1}")]
-    System(String, Errno),
+    System(String, io::Error),
 }
 
 /// One entry of a folder listing.
@@ -52,15 +49,15 @@ pub struct ListedEntry {
 #[derive(Debug)]
 pub struct ConfinedFolder {
     root: PathBuf,
-    folder: OwnedFd,
+    folder: Folder,
 }
 
 impl ConfinedFolder {
     /// Opens a folder. Later calls use this open folder, whatever its path becomes.
     pub fn open(root: &Path) -> Result<ConfinedFolder, ConfinedError> {
         let root = crate::disk::canonicalize_or_keep(root);
-        let folder = rustix::fs::open(&root, SEARCH_FOLDER_FLAGS, Mode::empty())
-            .map_err(|error| ConfinedError::System(root.display().to_string(), error))?;
+        let folder =
+            Folder::open(&root).map_err(|error| ConfinedError::System(root.display().to_string(), error))?;
         Ok(ConfinedFolder { root, folder })
     }
 
@@ -71,7 +68,7 @@ impl ConfinedFolder {
         create_folders: bool,
     ) -> Result<Destination<'p>, ConfinedError> {
         let walk = PathWalk {
-            root_folder: self.folder.as_fd(),
+            root_folder: &self.folder,
             root_paths: &[&self.root],
             symlink_policy: SymlinkPolicy::InsideRoot,
             create_mode: create_folders.then_some(0o777),
@@ -95,16 +92,14 @@ impl ConfinedFolder {
     ) -> Result<(Vec<u8>, u64), ConfinedError> {
         let destination = self.resolve_inside_root(path, false)?;
         let system_error = |error| ConfinedError::System(path.to_owned(), error);
-        let Some(file) = open_plain_file_if_exists(&destination, OFlags::RDONLY)
+        let Some(file) = open_plain_file_if_exists(&destination, OpenOptions::READ)
             .map_err(|error| error.into_confined_error(path))?
         else {
             return Err(ConfinedError::Missing(path.to_owned()));
         };
-        let size = file.metadata().map_err(|error| system_error(errno_from_io_error(&error)))?.len();
+        let size = file.metadata().map_err(system_error)?.len();
         let mut bytes = Vec::new();
-        file.take(max_bytes)
-            .read_to_end(&mut bytes)
-            .map_err(|error| system_error(errno_from_io_error(&error)))?;
+        file.take(max_bytes).read_to_end(&mut bytes).map_err(system_error)?;
         Ok((bytes, size))
     }
 
@@ -113,10 +108,10 @@ impl ConfinedFolder {
     pub fn create_or_replace(&self, path: &str, bytes: &[u8]) -> Result<bool, ConfinedError> {
         let destination = self.resolve_inside_root(path, true)?;
         // Permission to write the file is required: replacing it would need permission for the folder only.
-        let existing_file = open_plain_file_if_exists(&destination, OFlags::WRONLY)
+        let existing_file = open_plain_file_if_exists(&destination, OpenOptions::WRITE)
             .map_err(|error| error.into_confined_error(path))?;
         let mode =
-            existing_file.as_ref().and_then(|file| rustix::fs::fstat(file).ok()).map(|stat| stat.st_mode);
+            existing_file.as_ref().and_then(|file| file_metadata(file).ok()).map(|metadata| metadata.mode());
         replace_file_atomically(&destination, bytes, mode)
             .map_err(|error| ConfinedError::System(path.to_owned(), error))?;
         Ok(existing_file.is_none())
@@ -133,25 +128,14 @@ impl ConfinedFolder {
         }
         let system_error = |error| ConfinedError::System(path.to_owned(), error);
         let mut entries = Vec::new();
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let folder = rustix::fs::openat(destination.containing_folder(), ".", flags, Mode::empty())
-            .map_err(system_error)?;
-        for entry in Dir::new(folder).map_err(system_error)? {
+        let folder = destination.containing_folder();
+        let listed_entries = folder.reopen_listable().and_then(Folder::into_entries).map_err(system_error)?;
+        for entry in listed_entries {
             let entry = entry.map_err(system_error)?;
-            let name = entry.file_name().to_string_lossy().into_owned();
-            if name == "." || name == ".." {
-                continue;
-            }
-            let stat = rustix::fs::statat(
-                destination.containing_folder(),
-                entry.file_name(),
-                AtFlags::SYMLINK_NOFOLLOW,
-            );
-            let file_type = stat.map_or(FileType::Unknown, |stat| FileType::from_raw_mode(stat.st_mode));
-            let size = match stat {
-                Ok(stat) if file_type.is_file() => u64::try_from(stat.st_size).ok(),
-                _ => None,
-            };
+            let metadata = folder.link_metadata_of(entry.name()).ok();
+            let file_type = metadata.map_or(FileType::Unknown, |metadata| metadata.file_type());
+            let size = metadata.filter(Metadata::is_file).map(|metadata| metadata.size());
+            let name = entry.name().to_string_lossy().into_owned();
             entries.push(ListedEntry { name, type_suffix: type_suffix_of(file_type), size });
         }
         entries.sort();
@@ -161,50 +145,30 @@ impl ConfinedFolder {
 
 fn type_suffix_of(file_type: FileType) -> &'static str {
     match file_type {
-        FileType::RegularFile => "",
-        FileType::Directory => "/",
-        FileType::Symlink => "@",
+        FileType::Regular => "",
+        FileType::Folder => "/",
+        FileType::Link => "@",
         _ => "|",
     }
 }
 
 /// Writes a temporary file next to the file and renames it, so that readers see the old or the new content.
 /// A hard link of the old file keeps the old content.
-fn replace_file_atomically(
-    destination: &Destination<'_>,
-    bytes: &[u8],
-    mode: Option<RawMode>,
-) -> Result<(), Errno> {
+fn replace_file_atomically(destination: &Destination<'_>, bytes: &[u8], mode: Option<u32>) -> io::Result<()> {
     let random_number = RandomState::new().hash_one(0);
     let temporary_name =
         format!(".{}.{random_number:016x}{}", std::process::id(), crate::disk::TEMPORARY_FILE_SUFFIX);
     let name = destination.name.as_deref().unwrap_or_default();
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let folder = destination.containing_folder();
     // Files of the project are not private like our own (0600): the user's umask decides, as with an editor.
-    let file = rustix::fs::openat(
-        destination.containing_folder(),
-        &temporary_name,
-        flags,
-        Mode::from_raw_mode(0o666),
-    )?;
-    // `fchmod`, because the umask removes bits from a mode that is passed to `openat`.
-    let chmod_result =
-        mode.map_or(Ok(()), |mode| rustix::fs::fchmod(&file, Mode::from_raw_mode(mode & 0o7777)));
-    let result = chmod_result
-        .and_then(|()| {
-            size_limited_write::write_all(&File::from(file), bytes)
-                .map_err(|error| errno_from_io_error(&error))
-        })
-        .and_then(|()| {
-            rustix::fs::renameat(
-                destination.containing_folder(),
-                &temporary_name,
-                destination.containing_folder(),
-                name,
-            )
-        });
+    let file = folder.create_file(OsStr::new(&temporary_name), 0o666)?;
+    // The umask has removed bits from the mode of the new file.
+    let result = mode
+        .map_or(Ok(()), |mode| set_mode(&file, mode))
+        .and_then(|()| size_limited_write::write_all(&file, bytes))
+        .and_then(|()| folder.rename(OsStr::new(&temporary_name), folder, name));
     if result.is_err() {
-        let _ = rustix::fs::unlinkat(destination.containing_folder(), &temporary_name, AtFlags::empty());
+        let _ = folder.remove_file(OsStr::new(&temporary_name));
     }
     result
 }
@@ -212,7 +176,7 @@ fn replace_file_atomically(
 /// Why a file was not opened, without its path, which the caller adds.
 enum PlainFileError {
     NotAFile(&'static str),
-    System(Errno),
+    System(io::Error),
 }
 
 impl PlainFileError {
@@ -228,28 +192,26 @@ impl PlainFileError {
 /// device can have side effects, and again afterwards, because another file may have taken the name.
 fn open_plain_file_if_exists(
     destination: &Destination<'_>,
-    access_flags: OFlags,
+    options: OpenOptions,
 ) -> Result<Option<File>, PlainFileError> {
     let (Some(name), Some(file_type)) = (&destination.name, destination.file_type()) else {
         return if destination.name.is_none() { Err(PlainFileError::NotAFile("a folder")) } else { Ok(None) };
     };
     require_plain_file(file_type)?;
-    let flags = access_flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let file = rustix::fs::openat(destination.containing_folder(), &**name, flags, Mode::empty())
-        .map_err(PlainFileError::System)?;
-    let stat = rustix::fs::fstat(&file).map_err(PlainFileError::System)?;
-    require_plain_file(FileType::from_raw_mode(stat.st_mode))?;
-    Ok(Some(File::from(file)))
+    let file = destination.containing_folder().open_file(name, options).map_err(PlainFileError::System)?;
+    let metadata = file_metadata(&file).map_err(PlainFileError::System)?;
+    require_plain_file(metadata.file_type())?;
+    Ok(Some(file))
 }
 
 fn require_plain_file(file_type: FileType) -> Result<(), PlainFileError> {
     Err(PlainFileError::NotAFile(match file_type {
-        FileType::RegularFile => return Ok(()),
-        FileType::Directory => "a folder",
-        FileType::Fifo => "a pipe",
+        FileType::Regular => return Ok(()),
+        FileType::Folder => "a folder",
+        FileType::Pipe => "a pipe",
         FileType::Socket => "a socket",
-        FileType::CharacterDevice | FileType::BlockDevice => "a device",
-        _ => "no plain file",
+        FileType::Device => "a device",
+        FileType::Link | FileType::Unknown => "no plain file",
     }))
 }
 

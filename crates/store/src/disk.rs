@@ -9,15 +9,13 @@ use crate::safe_open::{self, FinalLink, FolderEntry, OpenedFile};
 use crate::size_limited_write::{self, SizeLimitedFile};
 use crate::{StoreError, environment, gitignore, io_error};
 use chrono::{DateTime, Utc};
-use plimsoll_system::files::{sync_all, sync_data};
-use rustix::buffer::spare_capacity;
-use rustix::fs::{Dir, DirEntry, FileType, Mode, OFlags, Stat};
-use rustix::io::Errno;
+pub(crate) use plimsoll_system::files::read_range;
+use plimsoll_system::files::{
+    FileType, FolderEntry as ListedEntry, Metadata, OpenOptions, Timestamp, link_metadata, read_at,
+    read_exact_at, read_stdin, set_mode, sync_all, sync_data, write_to_stdout,
+};
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
-use std::os::fd::AsFd;
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -33,7 +31,7 @@ pub fn read(path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
 }
 
 fn open_if_exists(path: &Path) -> Result<Option<OpenedFile>, StoreError> {
-    match safe_open::open_regular_file_restricted_to_its_root(path, OFlags::RDONLY) {
+    match safe_open::open_regular_file_restricted_to_its_root(path, OpenOptions::READ) {
         Ok(opened) => Ok(Some(opened)),
         Err(error) if error.is_missing_or_below_non_folder() => Ok(None),
         Err(error) => Err(error.into_store_error("read", path)),
@@ -124,7 +122,7 @@ pub fn create_new(path: &Path, bytes: &[u8]) -> Result<bool, StoreError> {
 /// Creates a new file without a temporary file and a rename, which is faster. A kill leaves a partial file,
 /// so this is only for files whose bytes are verified when they are read. Returns false if the name is taken.
 pub(crate) fn create_new_in_place(path: &Path, bytes: &[u8]) -> Result<bool, StoreError> {
-    match open_or_create_with_parents(path, OFlags::WRONLY | OFlags::EXCL) {
+    match open_or_create_with_parents(path, OpenOptions::WRITE.create_new()) {
         Ok(OpenedFile { file, .. }) => {
             let result = size_limited_write::write_all(&file, bytes).map_err(io_error("write", path));
             // The disk is probably full, and a partial file is useless, so it is removed.
@@ -143,7 +141,7 @@ pub fn append(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
 
 /// Appends a line. If a full disk has cut the previous line short, that line is ended first.
 pub fn append_line(path: &Path, line: &str) -> Result<(), StoreError> {
-    let opened = open_or_create_with_parents(path, OFlags::RDWR | OFlags::APPEND)?;
+    let opened = open_or_create_with_parents(path, OpenOptions::READ_WRITE.append().create())?;
     let prefix = if ends_with_newline(&opened) { "" } else { "\n" };
     size_limited_write::write_all(&opened.file, format!("{prefix}{line}\n").as_bytes())
         .map_err(io_error("append to", path))
@@ -152,18 +150,21 @@ pub fn append_line(path: &Path, line: &str) -> Result<(), StoreError> {
 fn ends_with_newline(opened: &OpenedFile) -> bool {
     let mut last_byte = [0];
     opened.size() == 0
-        || opened.file.read_exact_at(&mut last_byte, opened.size() - 1).is_err()
+        || read_exact_at(&opened.file, &mut last_byte, opened.size() - 1).is_err()
         || last_byte == *b"\n"
 }
 
 /// Opens a file for appending only, and creates it if it is missing.
 pub fn open_for_append(path: &Path) -> Result<File, StoreError> {
-    open_or_create_with_parents(path, OFlags::WRONLY | OFlags::APPEND).map(|opened| opened.file)
+    open_or_create_with_parents(path, OpenOptions::WRITE.append().create()).map(|opened| opened.file)
 }
 
 /// Opens a plain file, and creates it and missing folders.
-pub(crate) fn open_or_create_with_parents(path: &Path, flags: OFlags) -> Result<OpenedFile, StoreError> {
-    let open = || safe_open::open_regular_file_restricted_to_its_root(path, flags | OFlags::CREATE);
+pub(crate) fn open_or_create_with_parents(
+    path: &Path,
+    options: OpenOptions,
+) -> Result<OpenedFile, StoreError> {
+    let open = || safe_open::open_regular_file_restricted_to_its_root(path, options);
     match open() {
         Err(error) if error.is_folder_missing() => {
             create_folder(parent_or_current(path))?;
@@ -204,7 +205,7 @@ pub fn read_chunk_and_next_offset(
         return Ok((Vec::new(), size));
     }
     let mut bytes = vec![0; usize::try_from(size - offset).unwrap_or(max_bytes).min(max_bytes)];
-    let count = file.read_at(&mut bytes, offset).map_err(io_error("read", path))?;
+    let count = read_at(&file, &mut bytes, offset).map_err(io_error("read", path))?;
     bytes.truncate(count);
     Ok((bytes, offset + count as u64))
 }
@@ -225,8 +226,8 @@ pub fn copy_length_if_prefix(original: &Path, copy: &Path) -> Result<Option<u64>
         let chunk_length =
             usize::try_from(copy_length - offset).map_or(CHUNK_BYTES, |remaining| remaining.min(CHUNK_BYTES));
         let (file_chunk, copy_chunk) = (&mut file_chunk[..chunk_length], &mut copy_chunk[..chunk_length]);
-        copy_file.read_exact_at(copy_chunk, offset).map_err(io_error("read", copy))?;
-        file.read_exact_at(file_chunk, offset).map_err(io_error("read", original))?;
+        read_exact_at(&copy_file, copy_chunk, offset).map_err(io_error("read", copy))?;
+        read_exact_at(&file, file_chunk, offset).map_err(io_error("read", original))?;
         if file_chunk != copy_chunk {
             return Ok(None);
         }
@@ -246,7 +247,7 @@ pub fn append_tail_to_copy(original: &Path, offset: u64, copy: &Path) -> Result<
     while position < size {
         let chunk_length =
             usize::try_from(size - position).map_or(CHUNK_BYTES, |remaining| remaining.min(CHUNK_BYTES));
-        file.read_exact_at(&mut chunk[..chunk_length], position).map_err(io_error("read", original))?;
+        read_exact_at(&file, &mut chunk[..chunk_length], position).map_err(io_error("read", original))?;
         size_limited_write::write_all(&copy_file, &chunk[..chunk_length])
             .map_err(io_error("append to", copy))?;
         position += chunk_length as u64;
@@ -272,17 +273,17 @@ pub fn copy_program_if_changed(source: &Path, destination: &Path) -> Result<(), 
 fn copy_to_executable_temporary_file(source_path: &Path, temporary_path: &Path) -> Result<(), StoreError> {
     let mut source = open(source_path)?;
     let mut temporary_file =
-        SizeLimitedFile(open_or_create_with_parents(temporary_path, OFlags::WRONLY | OFlags::EXCL)?.file);
+        SizeLimitedFile(open_or_create_with_parents(temporary_path, OpenOptions::WRITE.create_new())?.file);
     std::io::copy(&mut source, &mut temporary_file).map_err(io_error("write", temporary_path))?;
     let SizeLimitedFile(temporary_file) = temporary_file;
-    rustix::fs::fchmod(&temporary_file, Mode::from_raw_mode(0o755))
-        .map_err(|error| io_error("write", temporary_path)(error.into()))?;
-    sync_all(temporary_file.as_fd()).map_err(|error| io_error("write", temporary_path)(error.into()))
+    set_mode(&temporary_file, 0o755)
+        .and_then(|()| sync_all(&temporary_file))
+        .map_err(io_error("write", temporary_path))
 }
 
 /// Opens a file for reading.
 pub fn open(path: &Path) -> Result<File, StoreError> {
-    safe_open::open_regular_file_restricted_to_its_root(path, OFlags::RDONLY)
+    safe_open::open_regular_file_restricted_to_its_root(path, OpenOptions::READ)
         .map(|opened| opened.file)
         .map_err(|error| error.into_store_error("open", path))
 }
@@ -298,27 +299,11 @@ pub(crate) fn open_with_size_if_exists(path: &Path) -> Result<Option<(File, u64)
 
 /// Opens a plain file and refuses a link, for callers that found the path by walking folders.
 pub fn open_without_following_link(path: &Path) -> std::io::Result<File> {
-    let opened = safe_open::open_regular_file_restricted_to_its_root(path, OFlags::RDONLY | OFlags::NOFOLLOW);
+    let opened = safe_open::open_regular_file_restricted_to_its_root(path, OpenOptions::READ.no_follow());
     opened.map(|opened| opened.file).map_err(|error| match error.into_store_error("open", path) {
         StoreError::Io { source, .. } => source,
         other => std::io::Error::other(other.to_string()),
     })
-}
-
-/// Reads up to `max_length` bytes of a file at an offset, without clearing the buffer first; fewer at the end
-/// of the file.
-pub(crate) fn read_range(file: &File, offset: u64, max_length: usize) -> std::io::Result<Vec<u8>> {
-    let mut bytes = Vec::with_capacity(max_length);
-    while bytes.len() < max_length {
-        let position = offset + bytes.len() as u64;
-        match rustix::io::pread(file, spare_capacity(&mut bytes), position) {
-            Ok(0) => break,
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    bytes.truncate(max_length);
-    Ok(bytes)
 }
 
 /// A file that is read while it grows. The open file stays readable even if its name is removed.
@@ -352,20 +337,16 @@ pub(crate) fn open_unnamed_temp_file() -> Result<File, StoreError> {
     let random_number = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0);
     let path = folder.join(format!(".plimsoll-{}-{random_number:016x}", std::process::id()));
     // `EXCL`: the file is new, so it is neither a link nor another user's file.
-    let opened = open_or_create_with_parents(&path, OFlags::RDWR | OFlags::EXCL)?;
+    let opened = open_or_create_with_parents(&path, OpenOptions::READ_WRITE.create_new())?;
     remove_if_exists(&path)?;
     Ok(opened.file)
 }
 
 /// Truncates a file to a length and syncs it.
 pub fn truncate_and_sync(path: &Path, length: u64) -> Result<(), StoreError> {
-    let opened = safe_open::open_regular_file_restricted_to_its_root(path, OFlags::WRONLY)
+    let opened = safe_open::open_regular_file_restricted_to_its_root(path, OpenOptions::WRITE)
         .map_err(|error| error.into_store_error("open", path))?;
-    opened
-        .file
-        .set_len(length)
-        .and_then(|()| Ok(sync_data(opened.file.as_fd())?))
-        .map_err(io_error("cut", path))
+    opened.file.set_len(length).and_then(|()| sync_data(&opened.file)).map_err(io_error("cut", path))
 }
 
 /// Removes a file or a link; succeeds if it does not exist.
@@ -421,15 +402,14 @@ pub fn replace_link(target: &Path, path: &Path) -> Result<(), StoreError> {
 /// cannot do it.
 pub fn sync_folder(folder: &Path) {
     if let Ok(folder) = safe_open::open_folder(folder) {
-        let _ = sync_all(folder.as_fd());
+        let _ = folder.sync();
     }
 }
 
 /// Syncs the whole volume of a folder: for many files this is one sync instead of many.
 pub fn sync_volume(folder: &Path) -> Result<(), StoreError> {
     let opened = safe_open::open_folder(folder).map_err(|error| error.into_store_error("sync", folder))?;
-    plimsoll_system::files::sync_volume(opened.as_fd())
-        .map_err(|error| io_error("sync", folder)(error.into()))
+    opened.sync_volume().map_err(io_error("sync", folder))
 }
 
 /// Returns true if something is at the path. In a project, links that lead outside count as missing.
@@ -444,20 +424,19 @@ pub fn forget_open_folders(folder: &Path) {
 
 /// Returns true if a folder is at the path, or at the target of a link.
 pub fn is_folder(path: &Path) -> bool {
-    safe_open::stat_after_checking_parents(path).is_some_and(|stat| file_type(&stat).is_dir())
+    safe_open::metadata_after_checking_parents(path).is_some_and(|metadata| metadata.is_folder())
 }
 
 /// Returns true if a regular file is at the path, or at the target of a link; false for folders, pipes and
 /// devices.
 pub fn is_file(path: &Path) -> bool {
-    safe_open::stat_after_checking_parents(path).is_some_and(|stat| file_type(&stat).is_file())
+    safe_open::metadata_after_checking_parents(path).is_some_and(|metadata| metadata.is_file())
 }
 
 /// Returns true if the group or others have any permission on the file, which makes it unsuitable for a
 /// secret.
 pub fn is_accessible_to_others(path: &Path) -> bool {
-    safe_open::stat_after_checking_parents(path)
-        .is_some_and(|stat| plimsoll_system::files::to_std_mode(stat.st_mode) & 0o077 != 0)
+    safe_open::metadata_after_checking_parents(path).is_some_and(|metadata| metadata.mode() & 0o077 != 0)
 }
 
 /// Returns true if a link is at the path, whatever its target is.
@@ -470,40 +449,39 @@ pub fn is_folder_and_not_link(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir())
 }
 
-fn file_type(stat: &Stat) -> FileType {
-    FileType::from_raw_mode(stat.st_mode)
-}
-
 /// Returns the size of a plain file in bytes.
 pub fn file_size(path: &Path) -> Option<u64> {
-    let stat =
-        safe_open::stat_checking_final_link_but_not_parents(path).filter(|stat| file_type(stat).is_file())?;
-    u64::try_from(stat.st_size).ok()
+    let metadata = safe_open::metadata_checking_final_link_but_not_parents(path)?;
+    metadata.is_file().then(|| metadata.size())
 }
 
 /// Returns the change stamp of a file: inode, size, mtime and ctime. It changes if the file is written or
 /// replaced.
 pub fn file_change_stamp(path: &Path) -> Option<String> {
-    let stat = safe_open::stat_after_checking_parents(path).filter(|stat| file_type(stat).is_file())?;
-    let Stat { st_ino, st_size, st_mtime, st_mtime_nsec, st_ctime, st_ctime_nsec, .. } = stat;
-    Some(format!("{st_ino} {st_size} {st_mtime}.{st_mtime_nsec} {st_ctime}.{st_ctime_nsec}"))
+    let metadata = safe_open::metadata_after_checking_parents(path).filter(Metadata::is_file)?;
+    let (inode, size) = (metadata.identity().inode, metadata.size());
+    let modified_at = metadata.modified_at();
+    let changed_at = metadata.changed_at().unwrap_or(modified_at);
+    let Timestamp { seconds, nanoseconds } = modified_at;
+    let Timestamp { seconds: changed_seconds, nanoseconds: changed_nanoseconds } = changed_at;
+    Some(format!("{inode} {size} {seconds}.{nanoseconds} {changed_seconds}.{changed_nanoseconds}"))
 }
 
 /// Returns the change stamp of a folder, its mtime. It changes if a name is added or removed.
 pub(crate) fn folder_change_stamp(path: &Path) -> Option<String> {
-    let Stat { st_mtime, st_mtime_nsec, .. } =
-        safe_open::stat_checking_final_link_but_not_parents(path).filter(|stat| file_type(stat).is_dir())?;
-    Some(format!("{st_mtime}.{st_mtime_nsec:09}"))
+    let metadata =
+        safe_open::metadata_checking_final_link_but_not_parents(path).filter(Metadata::is_folder)?;
+    let Timestamp { seconds, nanoseconds } = metadata.modified_at();
+    Some(format!("{seconds}.{nanoseconds:09}"))
 }
 
 /// Returns when a file was last written.
 pub fn modified_at(path: &Path) -> Option<SystemTime> {
-    let stat = safe_open::stat_checking_final_link_but_not_parents(path)?;
-    to_system_time(stat.st_mtime, stat.st_mtime_nsec)
+    to_system_time(safe_open::metadata_checking_final_link_but_not_parents(path)?.modified_at())
 }
 
-fn to_system_time(seconds: impl TryInto<u64>, nanoseconds: impl TryInto<u32>) -> Option<SystemTime> {
-    Some(UNIX_EPOCH + Duration::new(seconds.try_into().ok()?, nanoseconds.try_into().ok()?))
+fn to_system_time(timestamp: Timestamp) -> Option<SystemTime> {
+    Some(UNIX_EPOCH + Duration::new(timestamp.seconds.try_into().ok()?, timestamp.nanoseconds))
 }
 
 /// Returns how long ago a file was last written; `None` if that is unknown.
@@ -513,9 +491,8 @@ pub fn time_since_modified(path: &Path) -> Option<Duration> {
 
 /// Lists the names in a folder, sorted; empty if there is no folder.
 pub fn list_names(folder: &Path) -> Vec<String> {
-    let entry_name = |entry: DirEntry| entry.file_name().to_string_lossy().into_owned();
-    let names = read_entries(folder).map(entry_name).filter(|name| name != "." && name != "..");
-    let mut names: Vec<String> = names.collect();
+    let entry_name = |entry: ListedEntry| entry.name().to_string_lossy().into_owned();
+    let mut names: Vec<String> = read_entries(folder).map(entry_name).collect();
     names.sort();
     names
 }
@@ -531,25 +508,22 @@ pub(crate) enum EntryKind {
 
 /// Lists the entries of a folder with their kinds, sorted by name.
 pub(crate) fn list_entries(folder: &Path) -> Result<Vec<(OsString, EntryKind)>, StoreError> {
-    let io_error = |error: Errno| io_error("list", folder)(error.into());
     let opened_folder =
         safe_open::open_folder(folder).map_err(|error| error.into_store_error("list", folder))?;
     let mut entries = Vec::new();
-    for entry in Dir::new(opened_folder).map_err(io_error)? {
-        let entry = entry.map_err(io_error)?;
-        let name = OsStr::from_bytes(entry.file_name().to_bytes());
+    for entry in opened_folder.into_entries().map_err(io_error("list", folder))? {
+        let entry = entry.map_err(io_error("list", folder))?;
+        let name = entry.name();
         let kind = match entry.file_type() {
-            FileType::RegularFile => EntryKind::File,
-            FileType::Directory => EntryKind::Folder,
+            FileType::Regular => EntryKind::File,
+            FileType::Folder => EntryKind::Folder,
             // Some file systems do not tell.
             FileType::Unknown if is_link(&folder.join(name)) => EntryKind::Other,
             FileType::Unknown if is_folder(&folder.join(name)) => EntryKind::Folder,
             FileType::Unknown if is_file(&folder.join(name)) => EntryKind::File,
             _ => EntryKind::Other,
         };
-        if name != "." && name != ".." {
-            entries.push((name.to_owned(), kind));
-        }
+        entries.push((name.to_owned(), kind));
     }
     entries.sort_unstable_by(|(first, _), (second, _)| first.cmp(second));
     Ok(entries)
@@ -557,22 +531,20 @@ pub(crate) fn list_entries(folder: &Path) -> Result<Vec<(OsString, EntryKind)>, 
 
 /// Returns those of `names` that exist in a folder.
 pub fn existing_names<'n>(folder: &Path, names: &[&'n str]) -> Vec<&'n str> {
-    let matching_name =
-        |entry: DirEntry| names.iter().copied().find(|name| entry.file_name().to_bytes() == name.as_bytes());
+    let matching_name = |entry: ListedEntry| names.iter().copied().find(|name| entry.name() == *name);
     read_entries(folder).filter_map(matching_name).collect()
 }
 
-/// Iterates over the entries of a folder, including `.` and `..`; empty if it cannot be listed.
-fn read_entries(folder: &Path) -> impl Iterator<Item = DirEntry> {
-    let folder = safe_open::open_folder(folder).and_then(|folder| Ok(Dir::new(folder)?));
-    folder.into_iter().flatten().flatten()
+/// Iterates over the entries of a folder; empty if it cannot be listed.
+fn read_entries(folder: &Path) -> impl Iterator<Item = ListedEntry> {
+    let entries = safe_open::open_folder(folder).and_then(|folder| Ok(folder.into_entries()?));
+    entries.into_iter().flatten().flatten()
 }
 
-/// Returns when a file was last changed or renamed (ctime). Unlike the modification time, programs cannot set
-/// it.
+/// Returns when a file was last changed or renamed (ctime), or `None` if the system does not report it. Unlike the
+/// modification time, programs cannot set it.
 pub fn changed_at(path: &Path) -> Option<SystemTime> {
-    let metadata = path.symlink_metadata().ok()?;
-    to_system_time(metadata.ctime(), metadata.ctime_nsec())
+    to_system_time(link_metadata(path).ok()?.changed_at()?)
 }
 
 /// Folders that do not count as a session's work: caches and version control.
@@ -614,11 +586,9 @@ pub fn newest_files_modified_since_oldest_first(
 /// Writes to standard output without a buffer, which a single write does not need.
 pub fn write_all_to_stdout(mut bytes: &[u8]) -> std::io::Result<()> {
     while !bytes.is_empty() {
-        match rustix::io::write(rustix::stdio::stdout(), bytes) {
-            Ok(0) => return Err(std::io::ErrorKind::WriteZero.into()),
-            Ok(written_count) => bytes = &bytes[written_count..],
-            Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
+        match write_to_stdout(bytes)? {
+            0 => return Err(std::io::ErrorKind::WriteZero.into()),
+            written_count => bytes = &bytes[written_count..],
         }
     }
     Ok(())
@@ -627,15 +597,7 @@ pub fn write_all_to_stdout(mut bytes: &[u8]) -> std::io::Result<()> {
 /// Reads standard input until its end or until `max_bytes`; any further bytes are dropped.
 pub fn read_stdin_up_to(max_bytes: u64) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(8 * 1024);
-    // Bypasses the standard library's buffer, which would cost another copy.
-    while (bytes.len() as u64) < max_bytes {
-        bytes.reserve(1);
-        match rustix::io::read(rustix::stdio::stdin(), spare_capacity(&mut bytes)) {
-            Ok(0) => break,
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
+    while (bytes.len() as u64) < max_bytes && read_stdin(&mut bytes)? {}
     bytes.truncate(usize::try_from(max_bytes).unwrap_or(usize::MAX));
     Ok(bytes)
 }

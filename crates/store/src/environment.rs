@@ -1,6 +1,7 @@
 //! The environment of this process: variables, the working directory, and programs on the `PATH`.
 #![expect(clippy::disallowed_methods, reason = "this is the one place that reads the environment")]
 
+pub use plimsoll_system::files::is_executable;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -91,12 +92,6 @@ pub fn path_variable() -> Option<OsString> {
 pub fn find_all_programs(name: &str) -> Vec<PathBuf> {
     let path = path_variable().unwrap_or_default();
     std::env::split_paths(&path).map(|folder| folder.join(name)).filter(|path| is_executable(path)).collect()
-}
-
-/// Returns true if the path leads to a regular file with at least one execute bit, whether or not this user may execute it.
-pub fn is_executable(path: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt;
-    path.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
 }
 
 /// Returns the folder of this program, with all links resolved; the other programs are there, too. On macOS

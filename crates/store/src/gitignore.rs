@@ -22,7 +22,7 @@ pub(crate) fn plimsoll_folder_containing(folder: &Path) -> Option<&Path> {
 pub(crate) fn add_gitignore_to_plimsoll_folder_if_missing(folder: &Path) -> Result<(), OpenError> {
     let Some(plimsoll_folder) = plimsoll_folder_containing(folder) else { return Ok(()) };
     let entry = FolderEntry::for_path(&plimsoll_folder.join(GITIGNORE_NAME), FinalLink::NoFollow, true)?;
-    if entry.stat().is_some() {
+    if entry.metadata().is_some() {
         Ok(())
     } else {
         entry.replace_file_keeping_mode(GITIGNORE_TEXT, Durability::Lazy)

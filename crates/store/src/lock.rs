@@ -2,15 +2,13 @@
 //!
 //! The kernel releases the lock when its holder dies, so no stale lock remains. It has no effect on programs
 //! that do not use it.
-#![expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "locks are files")]
+#![expect(clippy::disallowed_types, reason = "locks are files")]
 
 use crate::safe_open::{OpenedFile, reopen_folder};
 use crate::{Project, StoreError, disk, io_error};
 use fs2::FileExt;
-use plimsoll_system::files::device_number;
-use rustix::fs::{OFlags, Stat};
+use plimsoll_system::files::{FileIdentity, OpenOptions, link_metadata, metadata};
 use std::fs::File;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -30,12 +28,13 @@ pub fn acquire(path: &Path, timeout: Duration) -> Result<Lock, StoreError> {
     let started_at = Instant::now();
     let mut retry_interval = FIRST_RETRY_INTERVAL;
     loop {
-        let OpenedFile { file, stat, .. } = disk::open_or_create_with_parents(path, OFlags::RDWR)?;
+        let OpenedFile { file, metadata, .. } =
+            disk::open_or_create_with_parents(path, OpenOptions::READ_WRITE.create())?;
         // Called with its full name: since Rust 1.89 `File` has methods with similar names.
         match FileExt::try_lock_exclusive(&file) {
             // An agent's `git clean` may have replaced the file meanwhile: then this lock is on a removed
             // file.
-            Ok(()) if stat.is_some_and(|stat| is_same_file_at(path, &stat)) => {
+            Ok(()) if metadata.is_some_and(|metadata| is_same_file_at(path, metadata.identity())) => {
                 return Ok(Lock { _file: file });
             }
             Ok(()) => continue,
@@ -154,18 +153,17 @@ fn is_contended(error: &std::io::Error) -> bool {
 
 /// Returns the process that holds the lock of a file or folder, if the system reports it.
 pub fn lock_holder_pid(path: &Path) -> Option<u32> {
-    plimsoll_system::flock_holder_pid(path.metadata().ok()?.ino())
+    plimsoll_system::flock_holder_pid(metadata(path).ok()?.identity().inode)
 }
 
 /// Returns true if the path still names the file that was locked. This only reads metadata, so the path need
 /// not be opened safely.
-fn is_same_file_at(path: &Path, locked_file: &Stat) -> bool {
-    path.symlink_metadata().is_ok_and(|metadata| {
-        (metadata.dev(), metadata.ino()) == (device_number(locked_file), locked_file.st_ino)
-    })
+fn is_same_file_at(path: &Path, locked_file: FileIdentity) -> bool {
+    link_metadata(path).is_ok_and(|metadata| metadata.identity() == locked_file)
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "a test removes a lock")]
 mod tests {
     use super::*;
 

@@ -7,10 +7,11 @@
 
 use crate::plain_path::is_absolute_and_normalized;
 use plimsoll_domain::file_names::{is_same_name_ignoring_case, may_be_same_name};
+use plimsoll_system::files::{FileIdentity, canonicalize, link_metadata, metadata};
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, Metadata};
-use std::os::unix::fs::MetadataExt;
+use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 /// The limit of Linux (`MAXSYMLINKS`).
@@ -22,8 +23,8 @@ pub fn is_same_path(left: &Path, right: &Path) -> bool {
     if left == right {
         return true;
     }
-    if let (Ok(left), Ok(right)) = (fs::metadata(left), fs::metadata(right)) {
-        return FileIdentity::from_metadata(&left) == FileIdentity::from_metadata(&right);
+    if let (Ok(left), Ok(right)) = (metadata(left), metadata(right)) {
+        return left.identity() == right.identity();
     }
     let (left, right) = (ResolvedPath::resolve(left), ResolvedPath::resolve(right));
     let is_same_missing_name = |(left, right): (&OsString, &OsString)| {
@@ -85,11 +86,11 @@ fn on_disk_spelling(root: &Path, relative_path: &Path) -> Option<PathBuf> {
                 continue;
             }
         };
-        let identity = FileIdentity::of_entry(&folder.join(name))?;
+        let identity = identity_of_entry(&folder.join(name))?;
         let names: Vec<OsString> =
             fs::read_dir(&folder).ok()?.flatten().map(|entry| entry.file_name()).collect();
         let is_same_entry =
-            |other_name: &OsStr| FileIdentity::of_entry(&folder.join(other_name)) == Some(identity);
+            |other_name: &OsStr| identity_of_entry(&folder.join(other_name)) == Some(identity);
         spelled_path.push(listed_spelling_of_name(&names, name, is_same_entry).unwrap_or(name));
     }
     Some(spelled_path)
@@ -127,22 +128,9 @@ fn listed_spelling_of_name<'n>(
         })
 }
 
-/// The device and inode of a file or folder.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct FileIdentity {
-    device: u64,
-    inode: u64,
-}
-
-impl FileIdentity {
-    fn from_metadata(metadata: &Metadata) -> FileIdentity {
-        FileIdentity { device: metadata.dev(), inode: metadata.ino() }
-    }
-
-    /// Returns the identity of what is at a path, without following a link.
-    fn of_entry(path: &Path) -> Option<FileIdentity> {
-        fs::symlink_metadata(path).ok().map(|metadata| FileIdentity::from_metadata(&metadata))
-    }
+/// Returns the identity of what is at a path, without following a link.
+fn identity_of_entry(path: &Path) -> Option<FileIdentity> {
+    link_metadata(path).ok().map(|metadata| metadata.identity())
 }
 
 /// A path whose links and `..` are resolved as far as it exists.
@@ -158,24 +146,25 @@ struct ResolvedPath {
 
 impl ResolvedPath {
     fn resolve(path: &Path) -> ResolvedPath {
-        let mut pending_names: VecDeque<OsString> = VecDeque::new();
-        if path.is_relative()
-            && let Ok(current_folder) = fs::canonicalize(".")
+        let absolute_path = if path.is_relative()
+            && let Ok(current_folder) = canonicalize(Path::new("."))
         {
-            pending_names.extend(names_and_dot_dots(&current_folder));
-        }
-        pending_names.extend(names_and_dot_dots(path));
-        let mut existing_path = PathBuf::from("/");
+            Cow::Owned(current_folder.join(path))
+        } else {
+            Cow::Borrowed(path)
+        };
+        let mut pending_names = VecDeque::from(names_and_dot_dots(&absolute_path));
+        let mut existing_path = root_of(&absolute_path);
         let mut resolved = ResolvedPath {
             traversed_folders: Vec::new(),
-            existing_part: FileIdentity::of_entry(&existing_path),
+            existing_part: identity_of_entry(&existing_path),
             missing_names: Vec::new(),
         };
         let mut link_count = 0;
         while let Some(name) = pending_names.pop_front() {
             if name == ".." {
                 if resolved.missing_names.pop().is_none() && existing_path.pop() {
-                    resolved.existing_part = FileIdentity::of_entry(&existing_path);
+                    resolved.existing_part = identity_of_entry(&existing_path);
                 }
                 continue;
             }
@@ -185,15 +174,15 @@ impl ResolvedPath {
             }
             resolved.traversed_folders.extend(resolved.existing_part);
             let entry_path = existing_path.join(&name);
-            match fs::symlink_metadata(&entry_path) {
+            match link_metadata(&entry_path) {
                 Err(_) => resolved.missing_names.push(name),
-                Ok(metadata) if metadata.is_symlink() => {
+                Ok(metadata) if metadata.is_link() => {
                     link_count += 1;
                     match fs::read_link(&entry_path) {
                         Ok(target) if link_count <= MAX_LINKS => {
-                            if target.is_absolute() {
-                                existing_path = PathBuf::from("/");
-                                resolved.existing_part = FileIdentity::of_entry(&existing_path);
+                            if target.has_root() {
+                                existing_path = root_of(&existing_path.join(&target));
+                                resolved.existing_part = identity_of_entry(&existing_path);
                             }
                             let target_names = names_and_dot_dots(&target);
                             target_names.into_iter().rev().for_each(|name| pending_names.push_front(name));
@@ -202,7 +191,7 @@ impl ResolvedPath {
                     }
                 }
                 Ok(metadata) => {
-                    resolved.existing_part = Some(FileIdentity::from_metadata(&metadata));
+                    resolved.existing_part = Some(metadata.identity());
                     existing_path = entry_path;
                 }
             }
@@ -223,6 +212,13 @@ impl ResolvedPath {
                     || may_be_same_name(&name.to_string_lossy(), &folder_name.to_string_lossy())
             })
     }
+}
+
+/// Returns the root folder of a path: `/`, or `C:\\` on Windows.
+fn root_of(path: &Path) -> PathBuf {
+    let is_root = |component: &Component<'_>| matches!(component, Component::Prefix(_) | Component::RootDir);
+    let root: PathBuf = path.components().take_while(is_root).collect();
+    if root.has_root() { root } else { PathBuf::from("/") }
 }
 
 /// Returns the names of a path and its `..`, without the root and `.`.
@@ -256,7 +252,7 @@ mod tests {
     /// Returns true if `A` leads to `a` in this folder.
     fn ignores_case(folder: &Path) -> bool {
         fs::write(folder.join("case-probe"), "").unwrap();
-        let identity_of = |name: &str| FileIdentity::of_entry(&folder.join(name));
+        let identity_of = |name: &str| identity_of_entry(&folder.join(name));
         identity_of("Case-Probe") == identity_of("case-probe")
     }
 

@@ -1,12 +1,8 @@
 //! Operations on paths that are not below a registered root, and types that the disk module shares.
-#![expect(clippy::disallowed_methods, reason = "part of the door to the disk")]
 
-use plimsoll_system::files::{exists_without_links, to_std_mode};
-use rustix::fs::RawMode;
+use plimsoll_system::files::{canonicalize, exists_without_links};
 use std::fs;
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// Whether a write must survive a power cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,16 +16,11 @@ pub enum Durability {
 /// The suffix of a file that is not in its final place yet. A killed process may leave such a file behind.
 pub const TEMPORARY_FILE_SUFFIX: &str = ".plimsoll-draft";
 
-/// Creates a folder and its missing parents without checking for links.
-pub(crate) fn create_folder_with_mode(folder: &Path, mode: RawMode) -> std::io::Result<()> {
-    fs::DirBuilder::new().recursive(true).mode(to_std_mode(mode)).create(folder)
-}
-
 /// Returns the fully resolved target if the path itself is a symbolic link, else the path unchanged.
 pub fn canonicalize_if_link(path: &Path) -> PathBuf {
     match fs::symlink_metadata(path) {
         Ok(metadata) if metadata.file_type().is_symlink() => {
-            fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+            canonicalize(path).unwrap_or_else(|_| path.to_owned())
         }
         _ => path.to_owned(),
     }
@@ -48,20 +39,49 @@ pub fn canonicalize_or_keep(path: &Path) -> PathBuf {
     if is_absolute_and_normalized(path) && exists_without_links(path) {
         return path.to_owned();
     }
-    fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+    canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 
 /// Returns true for an absolute path without empty, `.` or `..` components.
 pub(crate) fn is_absolute_and_normalized(path: &Path) -> bool {
-    let is_normal_component = |part: &[u8]| !matches!(part, b"" | b"." | b"..");
-    let relative_bytes = path.as_os_str().as_bytes().strip_prefix(b"/");
-    relative_bytes
-        .is_some_and(|relative_bytes| relative_bytes.split(|byte| *byte == b'/').all(is_normal_component))
+    // A path with empty or `.` components is longer than its components, which leave them out.
+    let mut length = 0;
+    for component in path.components() {
+        length += match component {
+            Component::Normal(name) => name.len() + 1,
+            Component::ParentDir => return false,
+            component => component.as_os_str().len(),
+        };
+    }
+    // The separator before the first name is the root.
+    path.is_absolute() && length == path.as_os_str().len() + 1
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "the tests make the files")]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_normalized_path_has_no_empty_or_dot_component() {
+        for (path, expected) in [
+            ("/a", true),
+            ("/a/b.c/..d", true),
+            ("/", false),
+            ("/a/", false),
+            ("//a", false),
+            ("/a//b", false),
+            ("/a/./b", false),
+            ("/a/.", false),
+            ("/./a", false),
+            ("/a/../b", false),
+            ("/..", false),
+            ("a/b", false),
+            ("", false),
+        ] {
+            assert_eq!(is_absolute_and_normalized(Path::new(path)), expected, "{path}");
+        }
+    }
 
     #[test]
     fn a_path_is_resolved_like_the_standard_library_does() {

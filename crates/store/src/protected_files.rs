@@ -1,6 +1,5 @@
 //! Reads the content of a run's protected paths and stores the result. No symbolic link is followed, not even
 //! in a parent folder: a link in place of a file counts as different content, wherever it leads.
-#![expect(clippy::disallowed_types, reason = "part of the door to the disk")]
 
 use crate::{Durability, Project, StoreError, disk, ledger, sessions};
 use plimsoll_domain::RunId;
@@ -9,22 +8,13 @@ use plimsoll_domain::protected::{
     MAX_FOLDER_DEPTH, MAX_PATH_BYTES, MAX_PROTECTED_BYTES, MAX_PROTECTED_ENTRIES, ProtectedContent,
     ProtectedEntry, ProtectedFiles,
 };
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags};
-use rustix::io::Errno;
+use plimsoll_system::files::{FileType, Folder, FolderEntry, OpenOptions, file_metadata};
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
-use std::io::Read;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 const RECORD_FILE: &str = "protected.json";
 const TEMPORARY_INDEX_FILE: &str = "protected.index";
-const OPEN_FOLDER_FLAGS: OFlags =
-    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
-// Without `NONBLOCK`, opening would block on a pipe that replaces the file after the check.
-const OPEN_FILE_FLAGS: OFlags =
-    OFlags::RDONLY.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
 
 /// Writes the record of a run's protected paths and their content beside the run's ledger, outside the project.
 pub fn write_protected_record(
@@ -70,9 +60,9 @@ pub fn read_protected_entries(root: &Path, paths: &[String]) -> Vec<ProtectedEnt
         open_folder_depth: 0,
         has_reported_depth: false,
     };
-    match rustix::fs::openat(CWD, root, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()) {
+    match Folder::open_listable(root) {
         Ok(folder) => paths.iter().for_each(|path| reader.read_path_without_following_links(&folder, path)),
-        Err(error) => reader.add_unreadable(String::new(), error),
+        Err(error) => reader.add_unreadable(String::new(), &error),
     }
     reader.entries.sort_by(|left, right| left.path.cmp(&right.path));
     reader.entries.dedup();
@@ -90,18 +80,18 @@ struct EntryReader {
 }
 
 impl EntryReader {
-    fn read_path_without_following_links(&mut self, root: &OwnedFd, path: &str) {
+    fn read_path_without_following_links(&mut self, root: &Folder, path: &str) {
         let mut parent_path = String::new();
         let mut parts = path.split('/').peekable();
-        let mut parent_folder: Option<OwnedFd> = None;
+        let mut parent_folder: Option<Folder> = None;
         while let Some(part) = parts.next() {
-            let folder = parent_folder.as_ref().unwrap_or(root).as_fd();
+            let folder = parent_folder.as_ref().unwrap_or(root);
             let entry_path =
                 if parent_path.is_empty() { part.to_owned() } else { format!("{parent_path}/{part}") };
             if parts.peek().is_none() {
                 return self.read_entry_unless_over_limit(folder, OsStr::new(part), entry_path);
             }
-            parent_folder = match rustix::fs::openat(folder, part, OPEN_FOLDER_FLAGS, Mode::empty()) {
+            parent_folder = match folder.open_listable_subfolder(OsStr::new(part)) {
                 Ok(subfolder) => Some(subfolder),
                 // A link or a file in place of a folder becomes the entry itself.
                 Err(_) => return self.read_entry_unless_over_limit(folder, OsStr::new(part), entry_path),
@@ -110,7 +100,7 @@ impl EntryReader {
         }
     }
 
-    fn read_entry_unless_over_limit(&mut self, folder: BorrowedFd<'_>, name: &OsStr, path: String) {
+    fn read_entry_unless_over_limit(&mut self, folder: &Folder, name: &OsStr, path: String) {
         self.visited_count += 1;
         if self.visited_count > MAX_PROTECTED_ENTRIES {
             // One entry reports the limit; all later entries are left out.
@@ -128,21 +118,23 @@ impl EntryReader {
             // A lossy conversion could turn two different names into the same text.
             return self.add_entry(path, unreadable_content("its name is not UTF-8"));
         }
-        let stat = match rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(stat) => stat,
-            Err(Errno::NOENT | Errno::NOTDIR) => return,
-            Err(error) => return self.add_unreadable(path, error),
+        let metadata = match folder.link_metadata_of(name) {
+            Ok(metadata) => metadata,
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+                return;
+            }
+            Err(error) => return self.add_unreadable(path, &error),
         };
-        match FileType::from_raw_mode(stat.st_mode) {
-            FileType::Directory => self.read_folder_or_report_depth_limit_once(folder, name, path),
-            FileType::Symlink => match rustix::fs::readlinkat(folder, name, Vec::new()) {
+        match metadata.file_type() {
+            FileType::Folder => self.read_folder_or_report_depth_limit_once(folder, name, path),
+            FileType::Link => match folder.read_link(name) {
                 Ok(target) => {
-                    let target = target.to_bytes().escape_ascii().to_string();
+                    let target = target.as_os_str().as_encoded_bytes().escape_ascii().to_string();
                     self.add_entry(path, ProtectedContent::Link { target });
                 }
-                Err(error) => self.add_unreadable(path, error),
+                Err(error) => self.add_unreadable(path, &error),
             },
-            FileType::RegularFile => match self.hash_file_within_total_limit(folder, name) {
+            FileType::Regular => match self.hash_file_within_total_limit(folder, name) {
                 Ok(content) => self.add_entry(path, content),
                 Err(error) => self.add_entry(path, unreadable_content(&error.to_string())),
             },
@@ -153,12 +145,7 @@ impl EntryReader {
 
     /// Reads a folder unless it is nested too deeply or its path is too long; reports only the first such folder.
     /// A session can nest folders without limit, and each level takes a stack frame and an open file.
-    fn read_folder_or_report_depth_limit_once(
-        &mut self,
-        parent_folder: BorrowedFd<'_>,
-        name: &OsStr,
-        path: String,
-    ) {
+    fn read_folder_or_report_depth_limit_once(&mut self, parent_folder: &Folder, name: &OsStr, path: String) {
         if self.open_folder_depth < MAX_FOLDER_DEPTH && path.len() < MAX_PATH_BYTES {
             self.open_folder_depth += 1;
             self.read_folder_entries(parent_folder, name, &path);
@@ -173,40 +160,36 @@ impl EntryReader {
         }
     }
 
-    fn read_folder_entries(&mut self, parent_folder: BorrowedFd<'_>, name: &OsStr, path: &str) {
-        let folder = match rustix::fs::openat(parent_folder, name, OPEN_FOLDER_FLAGS, Mode::empty()) {
+    fn read_folder_entries(&mut self, parent_folder: &Folder, name: &OsStr, path: &str) {
+        let folder = match parent_folder.open_listable_subfolder(name) {
             Ok(folder) => folder,
-            Err(error) => return self.add_unreadable(path.to_owned(), error),
+            Err(error) => return self.add_unreadable(path.to_owned(), &error),
         };
-        let names_result = Dir::read_from(&folder).and_then(|entries| {
-            let to_file_name =
-                |entry: rustix::fs::DirEntry| OsStr::from_bytes(entry.file_name().to_bytes()).to_owned();
+        let names_result = folder.reopen_listable().and_then(Folder::into_entries).and_then(|entries| {
+            let to_name = |entry: FolderEntry| entry.name().to_owned();
             // The listing stops soon after the limit on entries.
-            let entries = entries.take(MAX_PROTECTED_ENTRIES + 3);
-            entries.map(|entry| entry.map(to_file_name)).collect::<Result<Vec<OsString>, Errno>>()
+            let entries = entries.take(MAX_PROTECTED_ENTRIES + 1);
+            entries.map(|entry| entry.map(to_name)).collect::<io::Result<Vec<OsString>>>()
         });
         let mut names = match names_result {
             Ok(names) => names,
-            Err(error) => return self.add_unreadable(path.to_owned(), error),
+            Err(error) => return self.add_unreadable(path.to_owned(), &error),
         };
         names.sort();
-        for name in names.iter().filter(|name| !matches!(name.as_bytes(), b"." | b".." | b".git")) {
-            self.read_entry_unless_over_limit(
-                folder.as_fd(),
-                name,
-                format!("{path}/{}", name.to_string_lossy()),
-            );
+        for name in names.iter().filter(|name| *name != ".git") {
+            self.read_entry_unless_over_limit(&folder, name, format!("{path}/{}", name.to_string_lossy()));
         }
     }
 
     fn hash_file_within_total_limit(
         &mut self,
-        folder: BorrowedFd<'_>,
+        folder: &Folder,
         name: &OsStr,
-    ) -> std::io::Result<ProtectedContent> {
-        let file = File::from(rustix::fs::openat(folder, name, OPEN_FILE_FLAGS, Mode::empty())?);
-        let stat = rustix::fs::fstat(&file)?;
-        if !FileType::from_raw_mode(stat.st_mode).is_file() {
+    ) -> io::Result<ProtectedContent> {
+        // Opening does not block on a pipe that has replaced the file after the check.
+        let file = folder.open_file(name, OpenOptions::READ)?;
+        let metadata = file_metadata(&file)?;
+        if !metadata.is_file() {
             return Ok(unreadable_content("it is a pipe, a socket or a device"));
         }
         let remaining_bytes = MAX_PROTECTED_BYTES.saturating_sub(self.read_byte_count);
@@ -220,7 +203,7 @@ impl EntryReader {
                 "the protected files are larger than {max_mib} MiB together"
             )));
         }
-        let is_executable = Mode::from_raw_mode(stat.st_mode).contains(Mode::XUSR);
+        let is_executable = metadata.mode() & 0o100 != 0;
         Ok(ProtectedContent::File { sha256: sha256_hex(&[&bytes]), is_executable })
     }
 
@@ -228,7 +211,7 @@ impl EntryReader {
         self.entries.push(ProtectedEntry { path, content });
     }
 
-    fn add_unreadable(&mut self, path: String, error: Errno) {
+    fn add_unreadable(&mut self, path: String, error: &io::Error) {
         self.add_entry(path, unreadable_content(&error.to_string()));
     }
 }
@@ -238,10 +221,11 @@ fn unreadable_content(reason: &str) -> ProtectedContent {
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "the tests make the files")]
+#[expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "the tests make the files")]
 mod tests {
     use super::*;
     use std::fs;
+    use std::os::unix::ffi::OsStrExt;
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     fn entry_paths(entries: &[ProtectedEntry]) -> Vec<&str> {
@@ -294,7 +278,7 @@ mod tests {
             |entry: &&ProtectedEntry| matches!(entry.content, ProtectedContent::Unreadable { .. });
         assert_eq!(entries.iter().filter(is_unreadable).count(), 1);
 
-        let large = File::create(root.join("large")).unwrap();
+        let large = fs::File::create(root.join("large")).unwrap();
         large.set_len(MAX_PROTECTED_BYTES + 1).unwrap();
         let entries = read_protected_entries(root, &["large".to_owned()]);
         assert!(is_unreadable(&&entries[0]), "{entries:?}");
@@ -303,14 +287,13 @@ mod tests {
     #[test]
     fn endlessly_nested_folders_become_one_unreadable_entry() {
         let folder = tempfile::tempdir().unwrap();
-        let mut innermost_folder = rustix::fs::open(folder.path(), OPEN_FOLDER_FLAGS, Mode::empty()).unwrap();
+        let mut innermost_folder = Folder::open_listable(folder.path()).unwrap();
         // A session can create this with `cd`: the path of the innermost folder is too long to open in one
         // call.
         for name in std::iter::once("tests").chain(std::iter::repeat_n("nested-nested-nested-nested", 3_000))
         {
-            rustix::fs::mkdirat(&innermost_folder, name, Mode::RWXU).unwrap();
-            innermost_folder =
-                rustix::fs::openat(&innermost_folder, name, OPEN_FOLDER_FLAGS, Mode::empty()).unwrap();
+            innermost_folder.create_subfolder(OsStr::new(name), 0o700).unwrap();
+            innermost_folder = innermost_folder.open_listable_subfolder(OsStr::new(name)).unwrap();
         }
         let entries = read_protected_entries(folder.path(), &["tests".to_owned()]);
         assert_eq!(entries.len(), 1, "{}", entries.len());

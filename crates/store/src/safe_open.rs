@@ -20,16 +20,12 @@ pub(crate) use registered_roots::{RootKind, forget_open_folders, register_root_m
 
 use crate::{StoreError, io_error};
 use path_walk::{Destination, PathWalk, WalkError};
-use plimsoll_system::files::{INSPECT_FLAGS, open_beneath_without_links};
+use plimsoll_system::files::{self, FileType, Folder, Metadata, OpenOptions};
 use registered_roots::PathBelowRoot;
 pub(crate) use registered_roots::reopen_folder;
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RawMode, Stat};
-use rustix::io::Errno;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::Read;
-use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStrExt;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 /// The maximum size in bytes of files that are read whole: states, records, settings, prompts, plans. The largest
@@ -45,8 +41,7 @@ pub(crate) fn read_limit_larger_for_log_or_outside_root(path: &Path, is_below_ro
         let is_blob_name = || name.len() == 64 && name.bytes().all(|byte| byte.is_ascii_hexdigit());
         name.ends_with(".jsonl") || name.ends_with(".log") || is_blob_name()
     };
-    let name_bytes = path.as_os_str().as_bytes().rsplit(|byte| *byte == b'/').next();
-    let name = name_bytes.and_then(|name| std::str::from_utf8(name).ok());
+    let name = path.file_name().and_then(OsStr::to_str);
     let name = name.map(|name| name.strip_suffix(".zst").unwrap_or(name));
     if !is_below_root || name.is_some_and(is_log_or_blob) { MAX_LOG_BYTES } else { MAX_FILE_BYTES }
 }
@@ -79,8 +74,8 @@ impl From<WalkError> for OpenError {
     }
 }
 
-impl From<Errno> for OpenError {
-    fn from(error: Errno) -> OpenError {
+impl From<io::Error> for OpenError {
+    fn from(error: io::Error) -> OpenError {
         OpenError::WalkFailed(WalkError::System(error))
     }
 }
@@ -88,10 +83,11 @@ impl From<Errno> for OpenError {
 impl OpenError {
     /// Returns true if nothing is at the path, or if a file is where one of its folders should be.
     pub(crate) fn is_missing_or_below_non_folder(&self) -> bool {
-        let is_missing_errno = |error: &Errno| matches!(*error, Errno::NOENT | Errno::NOTDIR);
         match self {
             OpenError::WalkFailed(WalkError::Missing | WalkError::NotAFolder) => true,
-            OpenError::WalkFailed(WalkError::System(error)) => is_missing_errno(error),
+            OpenError::WalkFailed(WalkError::System(error)) => {
+                matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+            }
             _ => false,
         }
     }
@@ -99,18 +95,22 @@ impl OpenError {
     /// Returns true if the path is missing and its folders can be created. Unlike [`OpenError::is_missing_or_below_non_folder`], a
     /// file where a folder should be does not count.
     pub(crate) fn is_folder_missing(&self) -> bool {
-        matches!(self, OpenError::WalkFailed(WalkError::Missing | WalkError::System(Errno::NOENT)))
+        match self {
+            OpenError::WalkFailed(WalkError::Missing) => true,
+            OpenError::WalkFailed(WalkError::System(error)) => error.kind() == io::ErrorKind::NotFound,
+            _ => false,
+        }
     }
 
     /// Converts the error to a [`StoreError`] with the failed action and the path.
     pub(crate) fn into_store_error(self, action: &'static str, path: &Path) -> StoreError {
-        let to_store_error = |error: Errno| io_error(action, path)(error.into());
+        let to_store_error = io_error(action, path);
         match self {
             OpenError::NotAFile => StoreError::NotAFile { path: path.to_owned() },
             OpenError::HardLinked => StoreError::HardLinked { path: path.to_owned() },
             OpenError::WalkFailed(WalkError::System(error)) => to_store_error(error),
-            OpenError::WalkFailed(WalkError::Missing) => to_store_error(Errno::NOENT),
-            OpenError::WalkFailed(WalkError::NotAFolder) => to_store_error(Errno::NOTDIR),
+            OpenError::WalkFailed(WalkError::Missing) => to_store_error(files::missing_file_error()),
+            OpenError::WalkFailed(WalkError::NotAFolder) => to_store_error(files::not_a_folder_error()),
             OpenError::WalkFailed(WalkError::OutsideRoot) => StoreError::LinkLeadsOutside {
                 path: path.to_owned(),
                 link: String::new(),
@@ -137,7 +137,7 @@ impl OpenError {
 pub(crate) struct OpenedFile {
     pub(crate) file: File,
     /// `None` for a file that was just created, which is empty.
-    pub(crate) stat: Option<Stat>,
+    pub(crate) metadata: Option<Metadata>,
     /// True if the path is below a registered root.
     pub(crate) is_below_root: bool,
 }
@@ -145,103 +145,77 @@ pub(crate) struct OpenedFile {
 impl OpenedFile {
     /// Returns the size in bytes when the file was opened.
     pub(crate) fn size(&self) -> u64 {
-        self.stat.map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or(0))
+        self.metadata.map_or(0, |metadata| metadata.size())
     }
 }
 
 /// Opens a regular file. Below a root, links that lead outside are refused, and so is writing to a file with several
-/// hard links. With [`OFlags::CREATE`] a missing file is created, accessible to the owner only; its folder must
-/// exist.
+/// hard links. A file that is created is accessible to the owner only; its folder must exist.
 pub(crate) fn open_regular_file_restricted_to_its_root(
     path: &Path,
-    access_flags: OFlags,
+    options: OpenOptions,
 ) -> Result<OpenedFile, OpenError> {
-    // Opening must not block on a pipe or a terminal.
-    let flags = access_flags | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    // `openat2` returns an error for a mode if no file is to be created; `openat` ignores it.
-    let mode = if access_flags.contains(OFlags::CREATE) { Mode::from_raw_mode(0o600) } else { Mode::empty() };
     let path_below_root = registered_roots::find_innermost_root_restricting_path(path);
-    let handle = match &path_below_root {
-        Some(path_below_root) => open_below_root(path_below_root, flags, mode)?,
-        None => rustix::fs::openat(CWD, path, flags, mode).map_err(not_a_file_or_system_error)?,
+    let file = match &path_below_root {
+        Some(path_below_root) => open_below_root(path_below_root, options)?,
+        None => files::open_file(path, options).map_err(not_a_file_or_system_error)?,
     };
-    let is_new = access_flags.contains(OFlags::CREATE | OFlags::EXCL);
-    let stat = if is_new { None } else { Some(stat_if_plain_file(&handle)?) };
+    let metadata = if options.creates_new() { None } else { Some(metadata_if_plain_file(&file)?) };
     // This applies to lock files, too: a lock on a file outside would block its owner.
     if path_below_root.is_some()
-        && opens_for_writing(access_flags)
-        && stat.is_some_and(|stat| stat.st_nlink > 1)
+        && options.writes()
+        && metadata.is_some_and(|metadata| metadata.hard_link_count() > 1)
     {
         return Err(OpenError::HardLinked);
     }
-    Ok(OpenedFile { file: File::from(handle), stat, is_below_root: path_below_root.is_some() })
+    Ok(OpenedFile { file, metadata, is_below_root: path_below_root.is_some() })
 }
 
 /// Returns the metadata of an open file; an error if it is not a regular file. Uses the handle, because the name may
 /// belong to another file by now.
-fn stat_if_plain_file(handle: &OwnedFd) -> Result<Stat, OpenError> {
-    let stat = rustix::fs::fstat(handle)?;
-    if FileType::from_raw_mode(stat.st_mode).is_file() { Ok(stat) } else { Err(OpenError::NotAFile) }
+fn metadata_if_plain_file(file: &File) -> Result<Metadata, OpenError> {
+    let metadata = files::file_metadata(file)?;
+    if metadata.is_file() { Ok(metadata) } else { Err(OpenError::NotAFile) }
 }
 
-/// Converts an error code; the codes for a pipe without a reader, a socket, and a folder opened for writing become
+/// Converts an error of the system; those for a pipe without a reader, a socket, and a folder opened for writing become
 /// [`OpenError::NotAFile`].
-fn not_a_file_or_system_error(error: Errno) -> OpenError {
-    match error {
-        Errno::NXIO => OpenError::NotAFile,
-        Errno::ISDIR => OpenError::NotAFile,
-        error => error.into(),
-    }
+fn not_a_file_or_system_error(error: io::Error) -> OpenError {
+    if files::is_special_file_error(&error) { OpenError::NotAFile } else { error.into() }
 }
 
-fn open_below_root(
-    path_below_root: &PathBelowRoot<'_>,
-    flags: OFlags,
-    mode: Mode,
-) -> Result<OwnedFd, OpenError> {
-    if let Some(result) = open_with_openat2_if_no_link(path_below_root, flags, mode) {
+fn open_below_root(path_below_root: &PathBelowRoot<'_>, options: OpenOptions) -> Result<File, OpenError> {
+    if let Some(result) = path_below_root.root_folder()?.open_file_beneath(path_below_root.path, options) {
         return result.map_err(not_a_file_or_system_error);
     }
-    let destination =
-        path_below_root.walk_path_retrying_canonical_root(opens_for_writing(flags), None, true)?;
+    let destination = path_below_root.walk_path_retrying_canonical_root(options.writes(), None, true)?;
     let Some(name) = &destination.name else { return Err(OpenError::NotAFile) };
     match destination.file_type() {
-        None | Some(FileType::RegularFile) => {}
+        None | Some(FileType::Regular) => {}
         Some(_) => return Err(OpenError::NotAFile),
     }
-    // `NOFOLLOW` refuses a link that was created after the walk.
-    rustix::fs::openat(destination.containing_folder(), &**name, flags | OFlags::NOFOLLOW, mode)
-        .map_err(not_a_file_or_system_error)
-}
-
-fn opens_for_writing(flags: OFlags) -> bool {
-    flags.intersects(OFlags::WRONLY | OFlags::RDWR)
-}
-
-/// Opens a path with a single `openat2` call. Returns `None` if the path contains a link, or if the call does not
-/// exist or a sandbox blocks it.
-fn open_with_openat2_if_no_link(
-    path_below_root: &PathBelowRoot<'_>,
-    flags: OFlags,
-    mode: Mode,
-) -> Option<Result<OwnedFd, Errno>> {
-    open_beneath_without_links(path_below_root.root.cached_folder().ok()?, path_below_root.path, flags, mode)
+    // This refuses a link that was created after the walk.
+    destination.containing_folder().open_file(name, options).map_err(not_a_file_or_system_error)
 }
 
 impl PathBelowRoot<'_> {
+    fn root_folder(&self) -> Result<&Folder, OpenError> {
+        self.root.cached_folder()
+    }
+
     /// Resolves the path one part at a time; used where `openat2` cannot resolve it.
     fn walk_path_retrying_canonical_root(
         &self,
         for_writing: bool,
-        create_mode: Option<RawMode>,
+        create_mode: Option<u32>,
         follow_last_link: bool,
     ) -> Result<Destination<'_>, OpenError> {
-        let root_handle = self.root.cached_folder()?;
+        let root_folder = self.root.cached_folder()?;
         let link_policy = self.root.symlink_policy(self.path, for_writing);
         let registered_path = self.root.path();
         let walk_with_root_paths = |root_paths_to_try: &[&Path]| {
             PathWalk {
-                root_folder: root_handle,
+                root_folder,
                 root_paths: root_paths_to_try,
                 symlink_policy: link_policy,
                 create_mode,
@@ -267,34 +241,29 @@ impl PathBelowRoot<'_> {
 /// Returns the metadata of a path and follows links. Returns `None` if nothing is there or the last part is a link
 /// that leads outside. If the last part is not a link, this is a single call that does not check the parent folders
 /// for links; this is safe because nothing is opened.
-pub(crate) fn stat_checking_final_link_but_not_parents(path: &Path) -> Option<Stat> {
+pub(crate) fn metadata_checking_final_link_but_not_parents(path: &Path) -> Option<Metadata> {
     let Some(path_below_root) = registered_roots::find_innermost_root_restricting_path(path) else {
-        return rustix::fs::stat(path).ok();
+        return files::metadata(path).ok();
     };
-    let stat = rustix::fs::statat(
-        path_below_root.root.cached_folder().ok()?,
-        path_below_root.path,
-        AtFlags::SYMLINK_NOFOLLOW,
-    )
-    .ok()?;
-    if !FileType::from_raw_mode(stat.st_mode).is_symlink() {
-        return Some(stat);
+    let metadata = path_below_root.root_folder().ok()?.link_metadata_of(path_below_root.path).ok()?;
+    if !metadata.is_link() {
+        return Some(metadata);
     }
     let destination = path_below_root.walk_path_retrying_canonical_root(false, None, true).ok()?;
-    let is_root_folder = destination.stat.is_none() && destination.name.is_none();
-    if is_root_folder { rustix::fs::fstat(destination.containing_folder()).ok() } else { destination.stat }
+    let is_root_folder = destination.metadata.is_none() && destination.name.is_none();
+    if is_root_folder { destination.containing_folder().metadata().ok() } else { destination.metadata }
 }
 
 /// Returns the metadata of a path after checking its parent folders. Returns `None` if nothing is there or a link
 /// leads outside.
-pub(crate) fn stat_after_checking_parents(path: &Path) -> Option<Stat> {
+pub(crate) fn metadata_after_checking_parents(path: &Path) -> Option<Metadata> {
     let Some(path_below_root) = registered_roots::find_innermost_root_restricting_path(path) else {
-        return rustix::fs::stat(path).ok();
+        return files::metadata(path).ok();
     };
-    match open_with_openat2_if_no_link(&path_below_root, INSPECT_FLAGS, Mode::empty()) {
-        Some(opened) => rustix::fs::fstat(opened.ok()?).ok(),
+    match path_below_root.root_folder().ok()?.metadata_beneath(path_below_root.path) {
+        Some(metadata) => metadata.ok(),
         None if path_below_root.walk_path_retrying_canonical_root(false, None, true).is_ok() => {
-            stat_checking_final_link_but_not_parents(path)
+            metadata_checking_final_link_but_not_parents(path)
         }
         None => None,
     }
@@ -303,49 +272,47 @@ pub(crate) fn stat_after_checking_parents(path: &Path) -> Option<Stat> {
 /// Returns true if something is at a path and no link on it leads outside.
 pub(crate) fn exists_after_checking_parents(path: &Path) -> bool {
     let Some(path_below_root) = registered_roots::find_innermost_root_restricting_path(path) else {
-        return rustix::fs::stat(path).is_ok();
+        return files::metadata(path).is_ok();
     };
-    let result = open_with_openat2_if_no_link(&path_below_root, INSPECT_FLAGS, Mode::empty());
-    result.map_or_else(|| stat_after_checking_parents(path).is_some(), |opened| opened.is_ok())
+    let Ok(root_folder) = path_below_root.root_folder() else { return false };
+    root_folder
+        .exists_beneath(path_below_root.path)
+        .unwrap_or_else(|| metadata_after_checking_parents(path).is_some())
 }
 
 /// Opens a folder for listing or syncing.
-pub(crate) fn open_folder(path: &Path) -> Result<OwnedFd, OpenError> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+pub(crate) fn open_folder(path: &Path) -> Result<Folder, OpenError> {
     let Some(path_below_root) = registered_roots::find_innermost_root_restricting_path(path) else {
-        return Ok(rustix::fs::openat(CWD, path, flags, Mode::empty())?);
+        return Ok(Folder::open_listable(path)?);
     };
-    if let Some(result) = open_with_openat2_if_no_link(&path_below_root, flags, Mode::empty()) {
+    if let Some(result) = path_below_root.root_folder()?.open_listable_beneath(path_below_root.path) {
         return Ok(result?);
     }
     let folder = path_below_root
         .walk_path_retrying_canonical_root(false, None, true)?
         .into_folder_unless_file_or_missing()?;
-    Ok(rustix::fs::openat(folder, ".", flags, Mode::empty())?)
+    Ok(folder.reopen_listable()?)
 }
 
 /// Creates a folder and its missing parents, accessible to the owner only.
 pub(crate) fn create_owner_only_folder_and_parents(path: &Path) -> Result<(), OpenError> {
-    const OWNER_ONLY_MODE: RawMode = 0o700;
+    const OWNER_ONLY_MODE: u32 = 0o700;
     let Some(path_below_root) = registered_roots::find_innermost_root_restricting_path(path) else {
-        return crate::plain_path::create_folder_with_mode(path, OWNER_ONLY_MODE)
-            .map_err(|error| errno_from_io_error(&error).into());
+        return Ok(files::create_folder_and_parents(path, OWNER_ONLY_MODE)?);
     };
     match path_below_root.create_parents_and_walk_to_new_folder(OWNER_ONLY_MODE)? {
         None => Ok(()),
         // The walk has created the folders above the last part.
-        Some((destination, name)) => match rustix::fs::mkdirat(
-            destination.containing_folder(),
-            &name,
-            Mode::from_raw_mode(OWNER_ONLY_MODE),
-        ) {
-            Ok(()) => Ok(()),
-            // Another program has created it in the meantime. This is no error unless it is a link that leads outside.
-            Err(Errno::EXIST) => {
-                path_below_root.walk_path_retrying_canonical_root(true, None, true).map(drop)
+        Some((destination, name)) => {
+            match destination.containing_folder().create_subfolder(&name, OWNER_ONLY_MODE) {
+                Ok(()) => Ok(()),
+                // Another program has created it in the meantime. This is no error unless it is a link that leads outside.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    path_below_root.walk_path_retrying_canonical_root(true, None, true).map(drop)
+                }
+                Err(error) => Err(error.into()),
             }
-            Err(error) => Err(error.into()),
-        },
+        }
     }
 }
 
@@ -354,13 +321,13 @@ impl PathBelowRoot<'_> {
     /// exists.
     fn create_parents_and_walk_to_new_folder(
         &self,
-        mode: RawMode,
+        mode: u32,
     ) -> Result<Option<(Destination<'_>, OsString)>, OpenError> {
         let mut destination = match self.walk_path_retrying_canonical_root(true, Some(mode), true) {
             // The root folder itself is missing and is created, too.
             Err(error)
                 if error.is_folder_missing()
-                    && crate::plain_path::create_folder_with_mode(self.root.path(), mode).is_ok() =>
+                    && files::create_folder_and_parents(self.root.path(), mode).is_ok() =>
             {
                 self.walk_path_retrying_canonical_root(true, Some(mode), true)?
             }
@@ -375,7 +342,7 @@ impl PathBelowRoot<'_> {
 }
 
 /// Reads a whole file. Returns `None` if it is larger than the limit.
-pub(crate) fn read_all_within_limit(opened: OpenedFile, max_bytes: u64) -> std::io::Result<Option<Vec<u8>>> {
+pub(crate) fn read_all_within_limit(opened: OpenedFile, max_bytes: u64) -> io::Result<Option<Vec<u8>>> {
     let size = opened.size();
     if size > max_bytes {
         return Ok(None);
@@ -384,7 +351,7 @@ pub(crate) fn read_all_within_limit(opened: OpenedFile, max_bytes: u64) -> std::
     let mut bytes = vec![0; usize::try_from(size).unwrap_or(0) + 1];
     let mut file = opened.file;
     let read_count = match file.read(&mut bytes) {
-        Err(error) if error.kind() == std::io::ErrorKind::Interrupted => 0,
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => 0,
         result => result?,
     };
     bytes.truncate(read_count);
@@ -393,10 +360,6 @@ pub(crate) fn read_all_within_limit(opened: OpenedFile, max_bytes: u64) -> std::
         file.take((max_bytes + 1).saturating_sub(read_count as u64)).read_to_end(&mut bytes)?;
     }
     Ok((bytes.len() as u64 <= max_bytes).then_some(bytes))
-}
-
-pub(crate) fn errno_from_io_error(error: &std::io::Error) -> Errno {
-    Errno::from_io_error(error).unwrap_or(Errno::IO)
 }
 
 #[cfg(test)]

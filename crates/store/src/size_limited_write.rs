@@ -4,10 +4,9 @@
 //! without the signal. The signal handling of child processes is unchanged.
 #![expect(clippy::disallowed_types, reason = "part of the door to the disk")]
 
-use rustix::io::Errno;
-use rustix::process::{Resource, getrlimit};
+use plimsoll_system::files::file_size_limit;
 use std::fs::File;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::sync::OnceLock;
 
 /// Writes all bytes at the end of a file, or none if they would exceed the limit.
@@ -33,13 +32,13 @@ impl Write for SizeLimitedFile {
 
 fn check_file_size_limit(file: &File, bytes: &[u8]) -> std::io::Result<()> {
     // Most users have no limit, and then the file's size is not needed.
-    let Some(limit) = file_size_limit() else { return Ok(()) };
+    let Some(limit) = cached_file_size_limit() else { return Ok(()) };
     let end = file.metadata()?.len().saturating_add(bytes.len() as u64);
-    if end > limit { Err(Errno::FBIG.into()) } else { Ok(()) }
+    if end > limit { Err(ErrorKind::FileTooLarge.into()) } else { Ok(()) }
 }
 
 /// Returns the file size limit of this process in bytes; `None` if there is no limit.
-fn file_size_limit() -> Option<u64> {
+fn cached_file_size_limit() -> Option<u64> {
     static LIMIT: OnceLock<Option<u64>> = OnceLock::new();
-    *LIMIT.get_or_init(|| getrlimit(Resource::Fsize).current)
+    *LIMIT.get_or_init(file_size_limit)
 }

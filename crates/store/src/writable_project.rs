@@ -36,10 +36,7 @@ pub fn copy_data_folder_into_project_if_unwritable(project: Project) -> Result<W
 
 /// Returns true if files can be created in a folder, which need not exist yet.
 fn can_create_files_in(folder: &Path) -> bool {
-    folder
-        .ancestors()
-        .find_map(volume::writability_mode_and_ownership)
-        .is_some_and(|rights| rights.is_writable)
+    folder.ancestors().find_map(volume::access_rights).is_some_and(|rights| rights.is_writable)
 }
 
 /// A writer of the memory takes milliseconds.

@@ -1,37 +1,140 @@
-//! File and folder operations that differ between operating systems: opening folders, opening a path below a folder in one
-//! call, syncing a volume, identifying a folder. Each system has one submodule; all define the same names.
+//! Files and folders. Callers name neither the system nor its error codes: each system has one submodule, and all of them
+//! define the same names.
+//!
+//! A [`Folder`] is an open folder. A name is looked up in that folder even if its path leads elsewhere by now, and no link
+//! is followed unless the function says so.
+#![expect(clippy::disallowed_types, reason = "`store` opens files by this module")]
 
 #[cfg(all(target_os = "linux", not(feature = "macos-answers")))]
 mod linux;
-#[cfg(any(not(target_os = "linux"), feature = "macos-answers"))]
+#[cfg(all(unix, any(not(target_os = "linux"), feature = "macos-answers")))]
 mod posix;
+#[cfg(any(windows, test))]
+mod retry;
+#[cfg(unix)]
+mod unix;
+#[cfg(windows)]
+mod windows;
+#[cfg(any(windows, test))]
+mod windows_paths;
 
 #[cfg(all(target_os = "linux", not(feature = "macos-answers")))]
 use linux as platform;
-#[cfg(any(not(target_os = "linux"), feature = "macos-answers"))]
+#[cfg(all(unix, any(not(target_os = "linux"), feature = "macos-answers")))]
 use posix as platform;
+#[cfg(unix)]
+use unix as system;
+#[cfg(windows)]
+use windows as platform;
+#[cfg(windows)]
+use windows as system;
 
-use rustix::fs::{Mode, OFlags, RawMode, Stat};
-use rustix::io::{Errno, retry_on_intr};
-use std::os::fd::{BorrowedFd, OwnedFd};
+pub use system::{
+    Folder, FolderEntries, FolderEntry, Metadata, access_rights, canonicalize, create_folder_and_parents,
+    current_user_id, file_metadata, file_size_limit, is_executable, is_special_file_error, is_write_refused,
+    link_metadata, metadata, missing_file_error, not_a_folder_error, open_file, read_at, read_range,
+    read_stdin, relative_path_below, set_mode, strip_folder, sync_all, sync_data, write_to_stdout,
+};
+
+use std::fs::File;
+use std::io;
 use std::path::Path;
 
-/// Flags for opening a folder to access or create entries in it. Where the system supports it, this needs no permission
-/// to list the folder.
-pub const SEARCH_FOLDER_FLAGS: OFlags = platform::SEARCH_FOLDER_FLAGS;
-/// Flags for [`open_beneath_without_links`] to open a file of any type only to inspect it.
-pub const INSPECT_FLAGS: OFlags = platform::INSPECT_FLAGS;
+/// The type of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileType {
+    Regular,
+    Folder,
+    /// A symbolic link, and on Windows also a junction.
+    Link,
+    Pipe,
+    Socket,
+    Device,
+    /// Another type, or one that the file system does not report.
+    Unknown,
+}
 
-/// Opens a path below a folder in one system call that follows no links and never leaves the folder. Returns `None` if the
-/// system has no such call, or if the path may contain a link or the call was blocked. The caller then walks the path
-/// component by component.
-pub fn open_beneath_without_links(
-    folder: BorrowedFd<'_>,
-    path: &Path,
-    flags: OFlags,
-    mode: Mode,
-) -> Option<Result<OwnedFd, Errno>> {
-    platform::open_beneath_without_links(folder, path, flags, mode)
+/// The device and the inode of a file, which it keeps when it is renamed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileIdentity {
+    pub device: u64,
+    pub inode: u64,
+}
+
+/// Seconds and nanoseconds since 1970.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timestamp {
+    pub seconds: i64,
+    pub nanoseconds: u32,
+}
+
+/// How a file is opened. A new file is accessible to the owner only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OpenOptions {
+    read: bool,
+    write: bool,
+    append: bool,
+    create: bool,
+    create_new: bool,
+    follow_link: bool,
+}
+
+impl OpenOptions {
+    pub const READ: OpenOptions = OpenOptions {
+        read: true,
+        write: false,
+        append: false,
+        create: false,
+        create_new: false,
+        follow_link: true,
+    };
+    pub const WRITE: OpenOptions = OpenOptions { read: false, write: true, ..OpenOptions::READ };
+    pub const READ_WRITE: OpenOptions = OpenOptions { write: true, ..OpenOptions::READ };
+
+    /// Each write goes to the end of the file.
+    #[must_use]
+    pub const fn append(self) -> OpenOptions {
+        OpenOptions { append: true, ..self }
+    }
+
+    /// Creates the file if it is missing.
+    #[must_use]
+    pub const fn create(self) -> OpenOptions {
+        OpenOptions { create: true, ..self }
+    }
+
+    /// Creates the file; an error if the name is taken.
+    #[must_use]
+    pub const fn create_new(self) -> OpenOptions {
+        OpenOptions { create: true, create_new: true, ..self }
+    }
+
+    /// Refuses a link in the last part of the path.
+    #[must_use]
+    pub const fn no_follow(self) -> OpenOptions {
+        OpenOptions { follow_link: false, ..self }
+    }
+
+    /// Returns true if the file is opened for writing.
+    pub const fn writes(self) -> bool {
+        self.write
+    }
+
+    /// Returns true if the file is always new.
+    pub const fn creates_new(self) -> bool {
+        self.create_new
+    }
+}
+
+/// The rights of this process to a file or folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AccessRights {
+    /// True if we may read and write it; for a folder, also enter it.
+    pub is_writable: bool,
+    /// The permission bits of Unix; 0 where the system has none.
+    pub mode: u32,
+    /// True if our effective user owns it, or if the system does not report the owner.
+    pub is_owned_by_current_user: bool,
 }
 
 /// Returns true if an absolute path exists and no component of it is a link. Also returns false if the system has no call
@@ -40,38 +143,29 @@ pub fn exists_without_links(path: &Path) -> bool {
     platform::exists_without_links(path)
 }
 
-/// Sets whether [`open_beneath_without_links`] uses `openat2`. Tests turn it off to walk paths as on a system without that
-/// call.
+/// Sets whether paths below a folder are opened with `openat2`. Tests turn it off to walk paths as on a system without
+/// that call.
 pub fn set_openat2_enabled(is_enabled: bool) {
     platform::set_openat2_enabled(is_enabled);
 }
 
-/// Syncs the contents of a file to the disk.
-///
-/// On macOS this is `F_FULLFSYNC`, as in the standard library (`os_fsync` and `os_datasync` of
-/// `library/std/src/sys/fs/unix.rs`), because `fsync` alone leaves the contents in the disk's cache. Falls back to `fsync`
-/// where `F_FULLFSYNC` is not supported, such as on an SMB share.
+/// Fills the buffer from an offset of a file.
 ///
 /// # Errors
-/// The error of the system call.
-pub fn sync_data(file: BorrowedFd<'_>) -> Result<(), Errno> {
-    retry_on_intr(|| platform::sync_data(file))
-}
-
-/// Syncs a file to the disk with its metadata, such as its times.
-///
-/// # Errors
-/// The error of the system call.
-pub fn sync_all(file: BorrowedFd<'_>) -> Result<(), Errno> {
-    retry_on_intr(|| platform::sync_all(file))
-}
-
-/// Syncs all data written to the volume of a folder to the disk.
-///
-/// # Errors
-/// The error of the system call.
-pub fn sync_volume(folder: BorrowedFd<'_>) -> Result<(), Errno> {
-    platform::sync_volume(folder)
+/// The error of the system call, or [`io::ErrorKind::UnexpectedEof`] if the file ends before that.
+pub fn read_exact_at(file: &File, mut buffer: &mut [u8], mut offset: u64) -> io::Result<()> {
+    while !buffer.is_empty() {
+        match read_at(file, buffer, offset) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(count) => {
+                buffer = &mut buffer[count..];
+                offset += count as u64;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }
 
 /// Returns an identity of a folder that is stable across restarts, from its inode and creation time. Another folder at the
@@ -85,16 +179,6 @@ pub fn folder_identity_by_inode_and_creation_time(path: &Path) -> Option<String>
 fn format_identity(device: &str, inode: u64, created_at: (i64, u32)) -> String {
     let device = if created_at == (0, 0) { device } else { "" };
     format!("{device}:{inode}:{}.{}", created_at.0, created_at.1)
-}
-
-/// Converts a mode to the type of the standard library; some systems use a narrower type.
-pub fn to_std_mode(mode: RawMode) -> u32 {
-    platform::to_std_mode(mode)
-}
-
-/// Returns the device number in the type of the standard library; some systems use a signed type.
-pub fn device_number(stat: &Stat) -> u64 {
-    platform::device_number(stat)
 }
 
 /// The kind of a file system, as far as callers distinguish it.

@@ -22,7 +22,7 @@ pub(super) fn collect_permissions_locks_and_disk_space(
     let root = project.root();
     let client_folder = root.join(".claude");
     let inspect_path = |path: &Path, is_private: bool| {
-        let access = volume::writability_mode_and_ownership(path)?;
+        let access = volume::access_rights(path)?;
         let is_usable = access.is_writable && (disk::is_folder(path) || path == project.state_path());
         let path = project.relative_to_root(path);
         Some(PathInfo {

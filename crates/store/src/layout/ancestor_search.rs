@@ -4,6 +4,7 @@
 
 use super::resolve_git_folder;
 use crate::{disk, environment};
+use plimsoll_system::files::{Metadata, current_user_id, link_metadata, metadata};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -108,18 +109,28 @@ impl fmt::Display for IgnoredStateFile {
 /// Returns true if the path and its link's target belong to this user, or if git's `safe.directory` lists its
 /// repository, or if the path does not exist.
 fn is_trusted_or_missing(path: &Path) -> bool {
-    let (Ok(link_stat), Ok(target_stat)) = (rustix::fs::lstat(path), rustix::fs::stat(path)) else {
+    let (Ok(link_metadata), Ok(target_metadata)) = (link_metadata(path), metadata(path)) else {
         return true;
     };
-    let is_trusted_uid =
-        |owner_uid: u32| owner_uid == rustix::process::geteuid().as_raw() || is_uid_of_sudo_caller(owner_uid);
-    (is_trusted_uid(link_stat.st_uid) && is_trusted_uid(target_stat.st_uid))
+    let is_trusted_owner = |metadata: Metadata| match (metadata.owner_id(), current_user_id()) {
+        (Some(owner_id), Some(user_id)) => owner_id == user_id || is_uid_of_sudo_caller(owner_id),
+        // Windows reports no owner. By default, every user may create folders at the root of its system drive.
+        _ => !is_at_root_of_volume(path),
+    };
+    (is_trusted_owner(link_metadata) && is_trusted_owner(target_metadata))
         || is_enclosing_repository_in_safe_directory(path)
+}
+
+/// Returns true for the root folder and for a client's file in it.
+fn is_at_root_of_volume(path: &Path) -> bool {
+    let is_client_name = |name: &std::ffi::OsStr| name == ".claude" || name == "ralph-state.json";
+    let folder = path.ancestors().find(|path| !path.file_name().is_some_and(is_client_name));
+    folder.is_none_or(|folder| folder.parent().is_none())
 }
 
 /// Returns true for the uid of the user who called `sudo`. As in git, root may then work on that user's files.
 fn is_uid_of_sudo_caller(owner_uid: u32) -> bool {
-    rustix::process::geteuid().is_root()
+    current_user_id() == Some(0)
         && environment::variable("SUDO_UID").is_some_and(|uid| uid.parse() == Ok(owner_uid))
 }
 

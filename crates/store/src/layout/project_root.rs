@@ -41,9 +41,8 @@ impl ProjectRoot {
         let current_dir = environment::current_dir();
         let search = AncestorSearch::search_upwards_from(&current_dir);
         let home = environment::home_folder().map(disk::canonicalize_or_keep);
-        let is_world_writable = |folder: &Path| {
-            volume::writability_mode_and_ownership(folder).is_none_or(|rights| rights.mode & 0o002 != 0)
-        };
+        let is_world_writable =
+            |folder: &Path| volume::access_rights(folder).is_none_or(|rights| rights.mode & 0o002 != 0);
         let candidates =
             current_dir_and_allowed_parents(&search, &current_dir, home.as_deref(), &is_world_writable);
         let reason_for = |folder: &Path| project_root_reason(folder, plan_file.unwrap_or(DEFAULT_PLAN));

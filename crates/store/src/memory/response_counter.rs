@@ -9,9 +9,8 @@
 use crate::layout::append_to_path;
 use crate::{Project, disk, size_limited_write};
 use plimsoll_domain::SessionId;
-use rustix::fs::OFlags;
+use plimsoll_system::files::{OpenOptions, read_exact_at};
 use std::fs::File;
-use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
 /// The length of a line in bytes: enough of the id to distinguish the sessions of a project, and a newline.
@@ -64,7 +63,8 @@ pub(super) fn count_session_responses_and_open_appender(
     session_id: &SessionId,
     leading_lines_to_skip: u64,
 ) -> (u64, Option<ResponseAppender>) {
-    let Ok(opened) = disk::open_or_create_with_parents(&counter_path(project), OFlags::RDWR | OFlags::APPEND)
+    let Ok(opened) =
+        disk::open_or_create_with_parents(&counter_path(project), OpenOptions::READ_WRITE.append().create())
     else {
         return (0, None);
     };
@@ -97,7 +97,7 @@ fn count_session_lines_or_all_if_over_limit(
         return line_count;
     }
     let mut bytes = vec![0; (line_count * LINE_BYTES) as usize];
-    if file.read_exact_at(&mut bytes, leading_lines_to_skip * LINE_BYTES).is_err() {
+    if read_exact_at(file, &mut bytes, leading_lines_to_skip * LINE_BYTES).is_err() {
         return 0;
     }
     bytes

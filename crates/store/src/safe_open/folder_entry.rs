@@ -1,29 +1,26 @@
 //! A name in an open folder. The file is created, moved or removed in that folder even if the path to the folder
 //! changes in the meantime.
 
-use super::{OpenError, errno_from_io_error, open_with_openat2_if_no_link, registered_roots};
+use super::{OpenError, registered_roots};
 use crate::Durability;
 use crate::plain_path::{TEMPORARY_FILE_SUFFIX, canonicalize_if_link};
 use crate::size_limited_write;
-use plimsoll_system::files::{SEARCH_FOLDER_FLAGS, sync_all, sync_data};
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RawMode, RenameFlags, Stat};
-use rustix::io::Errno;
-use std::ffi::{OsStr, OsString};
-use std::fs::File;
+use plimsoll_system::files::{Folder, Metadata, set_mode, sync_data};
+use std::ffi::OsString;
 use std::hash::{BuildHasher, RandomState};
-use std::os::fd::{AsFd, OwnedFd};
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// The mode of a new file: accessible to the owner only.
-const OWNER_ONLY_MODE: RawMode = 0o600;
+const OWNER_ONLY_MODE: u32 = 0o600;
 
 /// A name in an open folder.
 #[derive(Debug)]
 pub(crate) struct FolderEntry {
-    folder: OwnedFd,
+    folder: Folder,
     name: OsString,
     /// The result of an earlier lookup: `None` if there was no lookup, `Some(None)` if nothing had this name.
-    cached_stat: Option<Option<Stat>>,
+    cached_metadata: Option<Option<Metadata>>,
 }
 
 /// How to treat a path whose last part is a link.
@@ -60,23 +57,20 @@ impl FolderEntry {
                     path: parent_or_current(path_below_root.path),
                     root: path_below_root.root.clone(),
                 };
-                let folder = match open_with_openat2_if_no_link(
-                    &parent_below_root,
-                    SEARCH_FOLDER_FLAGS,
-                    Mode::empty(),
-                ) {
+                let root_folder = parent_below_root.root_folder()?;
+                let folder = match root_folder.open_subfolder_beneath(parent_below_root.path) {
                     Some(folder) => folder?,
                     None => parent_below_root
                         .walk_path_retrying_canonical_root(true, None, true)?
                         .into_folder_unless_file_or_missing()?,
                 };
-                let mut entry = FolderEntry { folder, name: name.to_owned(), cached_stat: None };
+                let mut entry = FolderEntry { folder, name: name.to_owned(), cached_metadata: None };
                 if final_link == FinalLink::NoFollow {
                     return Ok(entry);
                 }
-                let stat = entry.stat();
-                if !stat.is_some_and(|stat| FileType::from_raw_mode(stat.st_mode).is_symlink()) {
-                    entry.cached_stat = Some(stat);
+                let metadata = entry.metadata();
+                if !metadata.is_some_and(|metadata| metadata.is_link()) {
+                    entry.cached_metadata = Some(metadata);
                     return Ok(entry);
                 }
                 let mut destination = path_below_root.walk_path_retrying_canonical_root(true, None, true)?;
@@ -84,7 +78,7 @@ impl FolderEntry {
                 FolderEntry {
                     folder: destination.into_folder_unless_file_or_missing()?,
                     name,
-                    cached_stat: None,
+                    cached_metadata: None,
                 }
             }
             _ => {
@@ -93,29 +87,20 @@ impl FolderEntry {
                     FinalLink::NoFollow => path.to_owned(),
                 };
                 let name = target.file_name().unwrap_or(name).to_owned();
-                FolderEntry {
-                    folder: rustix::fs::openat(
-                        CWD,
-                        parent_or_current(&target),
-                        SEARCH_FOLDER_FLAGS,
-                        Mode::empty(),
-                    )?,
-                    name,
-                    cached_stat: None,
-                }
+                FolderEntry { folder: Folder::open(parent_or_current(&target))?, name, cached_metadata: None }
             }
         };
         Ok(entry)
     }
 
     /// Returns the metadata of the entry without following a link. Returns `None` if nothing has this name.
-    pub(crate) fn stat(&self) -> Option<Stat> {
-        rustix::fs::statat(&self.folder, &self.name, AtFlags::SYMLINK_NOFOLLOW).ok()
+    pub(crate) fn metadata(&self) -> Option<Metadata> {
+        self.folder.link_metadata_of(&self.name).ok()
     }
 
     /// Returns true if nothing has this name. Uses the earlier lookup if there was one.
     pub(crate) fn is_name_available(&self) -> bool {
-        self.cached_stat.unwrap_or_else(|| self.stat()).is_none()
+        self.cached_metadata.unwrap_or_else(|| self.metadata()).is_none()
     }
 
     /// Replaces the file atomically. Keeps the mode of an existing file; returns an error if the entry is not
@@ -125,17 +110,15 @@ impl FolderEntry {
         bytes: &[u8],
         durability: Durability,
     ) -> Result<(), OpenError> {
-        let mode = match self.cached_stat.unwrap_or_else(|| self.stat()) {
+        let mode = match self.cached_metadata.unwrap_or_else(|| self.metadata()) {
             None => OWNER_ONLY_MODE,
-            Some(stat) => match FileType::from_raw_mode(stat.st_mode) {
-                FileType::RegularFile => stat.st_mode & 0o777,
-                _ => return Err(OpenError::NotAFile),
-            },
+            Some(metadata) if metadata.is_file() => metadata.mode() & 0o777,
+            Some(_) => return Err(OpenError::NotAFile),
         };
         // A kill between here and the rename leaves the old file and an unused temporary file.
         let temporary_name = self.write_temporary_file(bytes, mode, durability)?;
-        if let Err(error) = rustix::fs::renameat(&self.folder, &temporary_name, &self.folder, &self.name) {
-            let _ = rustix::fs::unlinkat(&self.folder, &temporary_name, AtFlags::empty());
+        if let Err(error) = self.folder.rename(&temporary_name, &self.folder, &self.name) {
+            let _ = self.folder.remove_file(&temporary_name);
             return Err(error.into());
         }
         if durability == Durability::Durable {
@@ -149,12 +132,11 @@ impl FolderEntry {
         let temporary_name = self.write_temporary_file(bytes, OWNER_ONLY_MODE, Durability::Durable)?;
         // A hard link and not a rename: a rename would replace a file that has taken the name in the
         // meantime. A kill before the temporary name is removed leaves a second, unused name.
-        let result =
-            rustix::fs::linkat(&self.folder, &temporary_name, &self.folder, &self.name, AtFlags::empty());
-        let _ = rustix::fs::unlinkat(&self.folder, &temporary_name, AtFlags::empty());
+        let result = self.folder.hard_link(&temporary_name, &self.name);
+        let _ = self.folder.remove_file(&temporary_name);
         match result {
             Ok(()) => Ok(true),
-            Err(Errno::EXIST) => Ok(false),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
             // Some file systems do not support hard links.
             Err(_) => self.create_new_in_place(bytes),
         }
@@ -162,9 +144,9 @@ impl FolderEntry {
 
     /// Creates a link with this target. An existing entry is left unchanged.
     pub(crate) fn create_link_if_missing(&self, target: &str) -> Result<(), OpenError> {
-        match rustix::fs::symlinkat(target, &self.folder, &self.name) {
-            Ok(()) | Err(Errno::EXIST) => Ok(()),
-            Err(error) => Err(error.into()),
+        match self.folder.create_link(&self.name, Path::new(target)) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error.into()),
+            _ => Ok(()),
         }
     }
 
@@ -172,9 +154,9 @@ impl FolderEntry {
     /// link.
     pub(crate) fn create_or_replace_link(&self, target: &Path) -> Result<(), OpenError> {
         let temporary_name = self.new_temporary_name();
-        rustix::fs::symlinkat(target, &self.folder, &temporary_name)?;
-        if let Err(error) = rustix::fs::renameat(&self.folder, &temporary_name, &self.folder, &self.name) {
-            let _ = rustix::fs::unlinkat(&self.folder, &temporary_name, AtFlags::empty());
+        self.folder.create_link(&temporary_name, target)?;
+        if let Err(error) = self.folder.rename(&temporary_name, &self.folder, &self.name) {
+            let _ = self.folder.remove_file(&temporary_name);
             return Err(error.into());
         }
         Ok(())
@@ -182,15 +164,14 @@ impl FolderEntry {
 
     fn create_new_in_place(&self, bytes: &[u8]) -> Result<bool, OpenError> {
         // Not atomic: a kill here may leave a partial file.
-        match self.create_file(&self.name, OWNER_ONLY_MODE) {
+        match self.folder.create_file(&self.name, OWNER_ONLY_MODE) {
             Ok(file) => {
-                let result =
-                    size_limited_write::write_all(&file, bytes).and_then(|()| Ok(sync_data(file.as_fd())?));
+                let result = size_limited_write::write_all(&file, bytes).and_then(|()| sync_data(&file));
                 // On an error the partial file is removed, so that the name is available again.
                 let _ = result.as_ref().inspect_err(|_| drop(self.remove()));
-                result.map(|()| true).map_err(|error| errno_from_io_error(&error).into())
+                Ok(result.map(|()| true)?)
             }
-            Err(Errno::EXIST) => Ok(false),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
             Err(error) => Err(error.into()),
         }
     }
@@ -200,28 +181,28 @@ impl FolderEntry {
     fn write_temporary_file(
         &self,
         bytes: &[u8],
-        mode: RawMode,
+        mode: u32,
         durability: Durability,
     ) -> Result<OsString, OpenError> {
         let (name, file) = loop {
             let name = self.new_temporary_name();
-            match self.create_file(&name, mode) {
-                Err(Errno::EXIST) => {}
+            match self.folder.create_file(&name, mode) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 create_result => break (name, create_result?),
             }
         };
         if mode != OWNER_ONLY_MODE {
-            // The umask removes bits from a mode that is passed to `openat`. A file system without modes
+            // The umask has removed bits from the mode of the new file. A file system without modes
             // returns an error here, which must not make the write fail.
-            let _ = rustix::fs::fchmod(&file, Mode::from_raw_mode(mode));
+            let _ = set_mode(&file, mode);
         }
         let result = size_limited_write::write_all(&file, bytes).and_then(|()| match durability {
-            Durability::Durable => Ok(sync_data(file.as_fd())?),
+            Durability::Durable => sync_data(&file),
             Durability::Lazy => Ok(()),
         });
         if let Err(error) = result {
-            let _ = rustix::fs::unlinkat(&self.folder, &name, AtFlags::empty());
-            return Err(errno_from_io_error(&error).into());
+            let _ = self.folder.remove_file(&name);
+            return Err(error.into());
         }
         Ok(name)
     }
@@ -236,40 +217,25 @@ impl FolderEntry {
         name
     }
 
-    fn create_file(&self, name: &OsStr, mode: RawMode) -> Result<File, Errno> {
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        rustix::fs::openat(&self.folder, name, flags, Mode::from_raw_mode(mode)).map(File::from)
-    }
-
     /// Removes the file or link.
     pub(crate) fn remove(&self) -> Result<(), OpenError> {
-        Ok(rustix::fs::unlinkat(&self.folder, &self.name, AtFlags::empty())?)
+        Ok(self.folder.remove_file(&self.name)?)
     }
 
     /// Removes the folder if it is empty.
     pub(crate) fn remove_folder(&self) -> Result<(), OpenError> {
-        Ok(rustix::fs::unlinkat(&self.folder, &self.name, AtFlags::REMOVEDIR)?)
+        Ok(self.folder.remove_subfolder(&self.name)?)
     }
 
     /// Moves the entry to another name or folder; replaces an existing file there.
     pub(crate) fn rename(&self, destination: &FolderEntry) -> Result<(), OpenError> {
-        let result = rustix::fs::renameat_with(
-            &self.folder,
-            &self.name,
-            &destination.folder,
-            &destination.name,
-            RenameFlags::empty(),
-        );
-        Ok(result?)
+        Ok(self.folder.rename(&self.name, &destination.folder, &destination.name)?)
     }
 
     /// Syncs the folder: a rename survives a power cut only after this. Errors are ignored, because some file
     /// systems refuse to sync a folder.
     pub(crate) fn sync_folder(&self) {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        if let Ok(folder) = rustix::fs::openat(&self.folder, ".", flags, Mode::empty()) {
-            let _ = sync_all(folder.as_fd());
-        }
+        let _ = self.folder.reopen_listable().and_then(|folder| folder.sync());
     }
 }
 

@@ -4,15 +4,12 @@
 //! So no link leads outside, not even one that is created during the walk.
 
 use plimsoll_domain::file_names::is_same_name_ignoring_case;
-use plimsoll_system::files::SEARCH_FOLDER_FLAGS;
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawMode, Stat};
-use rustix::io::Errno;
+use plimsoll_system::files::{FileIdentity, FileType, Folder, Metadata, strip_folder};
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::{Component, Path, PathBuf};
 
 /// The limit of Linux (`MAXSYMLINKS`).
 const MAX_LINKS: usize = 40;
@@ -34,12 +31,12 @@ pub(crate) enum SymlinkPolicy {
 /// The settings of a walk from a root.
 #[derive(Debug)]
 pub(crate) struct PathWalk<'a> {
-    pub(crate) root_folder: BorrowedFd<'a>,
+    pub(crate) root_folder: &'a Folder,
     /// The paths of the root with which the target of an absolute link may begin.
     pub(crate) root_paths: &'a [&'a Path],
     pub(crate) symlink_policy: SymlinkPolicy,
     /// The mode with which missing parent folders are created; `None` if a missing folder is an error.
-    pub(crate) create_mode: Option<RawMode>,
+    pub(crate) create_mode: Option<u32>,
     /// False if a link in the last part is itself the destination.
     pub(crate) follow_last_link: bool,
 }
@@ -63,11 +60,11 @@ pub(crate) enum WalkError {
     /// A file is where a folder should be.
     NotAFolder,
     /// The system returned an error.
-    System(Errno),
+    System(io::Error),
 }
 
-impl From<Errno> for WalkError {
-    fn from(error: Errno) -> WalkError {
+impl From<io::Error> for WalkError {
+    fn from(error: io::Error) -> WalkError {
         WalkError::System(error)
     }
 }
@@ -79,42 +76,41 @@ pub(crate) type PathPart<'p> = Cow<'p, OsStr>;
 #[derive(Debug)]
 pub(crate) struct Destination<'p> {
     /// Handles of the opened folders from the root on; the last one contains the destination.
-    folders: Vec<OwnedFd>,
+    folders: Vec<Folder>,
     /// The names of these folders, without the root.
     folder_names: Vec<PathPart<'p>>,
     /// The name of the destination in the last folder; `None` if the destination is that folder itself.
     pub(crate) name: Option<PathPart<'p>>,
     /// The metadata of the destination; `None` if nothing is there.
-    pub(crate) stat: Option<Stat>,
+    pub(crate) metadata: Option<Metadata>,
 }
 
 impl<'p> Destination<'p> {
-    pub(crate) fn containing_folder(&self) -> BorrowedFd<'_> {
-        self.folders[self.folders.len() - 1].as_fd()
+    pub(crate) fn containing_folder(&self) -> &Folder {
+        &self.folders[self.folders.len() - 1]
     }
 
     /// Returns the handle of the destination folder. Returns an error if the destination is a file or
     /// missing.
-    pub(crate) fn into_folder_unless_file_or_missing(mut self) -> Result<OwnedFd, WalkError> {
+    pub(crate) fn into_folder_unless_file_or_missing(mut self) -> Result<Folder, WalkError> {
         match self.name {
             None => self.folders.pop().ok_or(WalkError::Missing),
-            Some(_) if self.stat.is_some() => Err(WalkError::NotAFolder),
+            Some(_) if self.metadata.is_some() => Err(WalkError::NotAFolder),
             Some(_) => Err(WalkError::Missing),
         }
     }
 
     /// Opens a subfolder, which becomes the containing folder.
     fn enter_folder(&mut self, name: PathPart<'p>) -> Result<(), WalkError> {
-        // `NOFOLLOW`, because the folder may have been replaced by a link since it was checked.
-        let flags = SEARCH_FOLDER_FLAGS | OFlags::NOFOLLOW;
-        self.folders.push(rustix::fs::openat(self.containing_folder(), &*name, flags, Mode::empty())?);
+        // This refuses a link, by which the folder may have been replaced since it was checked.
+        self.folders.push(self.containing_folder().open_subfolder(&name)?);
         self.folder_names.push(name);
         Ok(())
     }
 
     /// Returns the file type of the destination. Returns `None` if nothing is there, or if it is the last folder.
     pub(crate) fn file_type(&self) -> Option<FileType> {
-        self.stat.map(|stat| FileType::from_raw_mode(stat.st_mode))
+        self.metadata.map(|metadata| metadata.file_type())
     }
 }
 
@@ -126,9 +122,9 @@ impl PathWalk<'_> {
         if pending_parts.iter().any(|part| **part == *"..") {
             return Err(WalkError::OutsideRoot);
         }
-        let root = rustix::io::fcntl_dupfd_cloexec(self.root_folder, 0)?;
+        let root = self.root_folder.try_clone()?;
         let mut destination =
-            Destination { folders: vec![root], folder_names: Vec::new(), name: None, stat: None };
+            Destination { folders: vec![root], folder_names: Vec::new(), name: None, metadata: None };
         let mut last_link: Option<(OsString, PathBuf)> = None;
         let mut link_count = 0;
         let mut visited_part_count = 0;
@@ -143,18 +139,18 @@ impl PathWalk<'_> {
                 continue;
             }
             let is_last = pending_parts.is_empty();
-            let stat = stat_without_following_link(&destination, &part)?;
-            match stat.map(|stat| FileType::from_raw_mode(stat.st_mode)) {
+            let metadata = link_metadata_if_exists(&destination, &part)?;
+            match metadata.map(|metadata| metadata.file_type()) {
                 None if !is_last => {
                     self.create_missing_folder_if_allowed(&destination, &part, last_link.as_ref())?;
                     pending_parts.push_front(part);
                 }
-                Some(FileType::Symlink) if !is_last || self.follow_last_link => {
+                Some(FileType::Link) if !is_last || self.follow_last_link => {
                     link_count += 1;
                     if link_count > MAX_LINKS {
-                        return Err(WalkError::System(Errno::LOOP));
+                        return Err(io::Error::other("too many levels of symbolic links").into());
                     }
-                    let target = read_link_target(&destination, &part)?;
+                    let target = destination.containing_folder().read_link(&part)?;
                     let (is_absolute, target_parts) = (
                         target.is_absolute(),
                         self.split_path_unless_absolute_outside_root(&target).map(into_owned_parts),
@@ -171,7 +167,7 @@ impl PathWalk<'_> {
                     }
                     target_parts.into_iter().rev().for_each(|part| pending_parts.push_front(part));
                 }
-                Some(FileType::Directory) => {
+                Some(FileType::Folder) => {
                     self.refuse_command_file_behind_link(&destination, &part, last_link.as_ref())?;
                     destination.enter_folder(part)?;
                 }
@@ -179,7 +175,7 @@ impl PathWalk<'_> {
                 _ => {
                     self.refuse_command_file_behind_link(&destination, &part, last_link.as_ref())?;
                     destination.name = Some(part);
-                    destination.stat = stat;
+                    destination.metadata = metadata;
                 }
             }
         }
@@ -193,12 +189,12 @@ impl PathWalk<'_> {
         part: &OsStr,
         last_link: Option<&(OsString, PathBuf)>,
     ) -> Result<(), WalkError> {
-        let mode = Mode::from_raw_mode(self.create_mode.ok_or(WalkError::Missing)?);
+        let mode = self.create_mode.ok_or(WalkError::Missing)?;
         self.refuse_command_file_behind_link(destination, part, last_link)?;
-        match rustix::fs::mkdirat(destination.containing_folder(), part, mode) {
+        match destination.containing_folder().create_subfolder(part, mode) {
             // Another program may have created it in the meantime.
-            Ok(()) | Err(Errno::EXIST) => Ok(()),
-            Err(error) => Err(error.into()),
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error.into()),
+            _ => Ok(()),
         }
     }
 
@@ -215,15 +211,21 @@ impl PathWalk<'_> {
     /// Splits a path into its parts below the root. Returns `None` if it is an absolute path outside the root.
     fn split_path_unless_absolute_outside_root<'p>(&self, path: &'p Path) -> Option<VecDeque<PathPart<'p>>> {
         let relative_path = if path.is_absolute() {
-            self.root_paths.iter().find_map(|root| path.strip_prefix(root).ok())?
+            self.root_paths.iter().find_map(|root| strip_folder(root, path))?
         } else {
             path
         };
-        // Not `Path::components`, which would be a large part of the cost of a walk.
-        let is_named_part = |part: &&[u8]| !matches!(*part, b"" | b".");
-        let parts = relative_path.as_os_str().as_bytes().split(|byte| *byte == b'/').filter(is_named_part);
         let mut path_parts = VecDeque::with_capacity(8);
-        path_parts.extend(parts.map(|part| Cow::Borrowed(OsStr::from_bytes(part))));
+        for component in relative_path.components() {
+            match component {
+                Component::Normal(_) | Component::ParentDir => {
+                    path_parts.push_back(Cow::Borrowed(component.as_os_str()));
+                }
+                Component::CurDir => {}
+                // On Windows, a path that is not absolute can begin at the root of a drive.
+                Component::RootDir | Component::Prefix(_) => return None,
+            }
+        }
         Some(path_parts)
     }
 
@@ -262,8 +264,7 @@ fn is_command_file(destination: &Destination<'_>, name: &OsStr) -> bool {
 fn has_command_file_name(is_in_client_folder: bool, name: &OsStr) -> bool {
     let is_spelling_of = |known_name: &&str| is_same_name_ignoring_case(&name.to_string_lossy(), known_name);
     is_spelling_of(&".git")
-        || is_in_client_folder
-            && (!name.as_bytes().is_ascii() || CLIENT_COMMAND_FILES.iter().any(is_spelling_of))
+        || is_in_client_folder && (!name.is_ascii() || CLIENT_COMMAND_FILES.iter().any(is_spelling_of))
 }
 
 /// Returns true if the destination's folder is a `.claude`, or the one to which the root's `.claude` leads.
@@ -273,8 +274,8 @@ fn is_client_folder(destination: &Destination<'_>) -> bool {
         .last()
         .is_some_and(|folder| is_same_name_ignoring_case(&folder.to_string_lossy(), ".claude"));
     has_client_folder_name || {
-        let identity = rustix::fs::fstat(destination.containing_folder()).ok().map(file_identity);
-        identity.is_some() && identity == entry_identity(&destination.folders[0], ".claude", AtFlags::empty())
+        let identity = destination.containing_folder().metadata().ok().map(|metadata| metadata.identity());
+        identity.is_some() && identity == identity_of_target(&destination.folders[0], ".claude")
     }
 }
 
@@ -285,29 +286,19 @@ fn is_same_entry_as_command_file(
     is_in_client_folder: bool,
     name: &OsStr,
 ) -> bool {
-    let Some(stat) = stat_without_following_link(destination, name).ok().flatten() else { return false };
-    let identity = Some(file_identity(stat));
-    let is_same_entry_here = |known_name: &&str| {
-        entry_identity(destination.containing_folder(), known_name, AtFlags::SYMLINK_NOFOLLOW) == identity
+    let identity_of_name = |name: &OsStr| {
+        destination.containing_folder().link_metadata_of(name).ok().map(|metadata| metadata.identity())
     };
+    let Some(identity) = identity_of_name(name) else { return false };
+    let is_same_entry_here = |known_name: &&str| identity_of_name(OsStr::new(known_name)) == Some(identity);
     is_same_entry_here(&".git")
-        || entry_identity(&destination.folders[0], ".git", AtFlags::empty()) == identity
+        || identity_of_target(&destination.folders[0], ".git") == Some(identity)
         || is_in_client_folder && CLIENT_COMMAND_FILES.iter().any(is_same_entry_here)
 }
 
-/// Returns the device and inode of a name in a folder; `None` if nothing is there.
-fn entry_identity(folder: impl AsFd, name: &str, flags: AtFlags) -> Option<(u64, u64)> {
-    rustix::fs::statat(folder, name, flags).ok().map(file_identity)
-}
-
-fn file_identity(stat: Stat) -> (u64, u64) {
-    (plimsoll_system::files::device_number(&stat), stat.st_ino)
-}
-
-/// Reads the target of a link as it is stored.
-fn read_link_target(destination: &Destination<'_>, link: &OsStr) -> Result<PathBuf, Errno> {
-    let target = rustix::fs::readlinkat(destination.containing_folder(), link, Vec::new())?;
-    Ok(PathBuf::from(OsString::from_vec(target.into_bytes())))
+/// Returns the identity of what a name in a folder leads to; `None` if nothing is there.
+fn identity_of_target(folder: &Folder, name: &str) -> Option<FileIdentity> {
+    folder.metadata_of(name).ok().map(|metadata| metadata.identity())
 }
 
 fn into_owned_parts(parts: VecDeque<PathPart<'_>>) -> VecDeque<PathPart<'static>> {
@@ -332,10 +323,10 @@ fn link_not_followed_error(last_link: Option<(OsString, PathBuf)>) -> WalkError 
 
 /// Returns the metadata of a name in the destination's folder without following a link. Returns `None` if it does
 /// not exist.
-fn stat_without_following_link(destination: &Destination<'_>, name: &OsStr) -> Result<Option<Stat>, Errno> {
-    match rustix::fs::statat(destination.containing_folder(), name, AtFlags::SYMLINK_NOFOLLOW) {
-        Ok(stat) => Ok(Some(stat)),
-        Err(Errno::NOENT) => Ok(None),
+fn link_metadata_if_exists(destination: &Destination<'_>, name: &OsStr) -> io::Result<Option<Metadata>> {
+    match destination.containing_folder().link_metadata_of(name) {
+        Ok(metadata) => Ok(Some(metadata)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     }
 }

@@ -4,12 +4,8 @@
 use super::path_walk::SymlinkPolicy;
 use super::{OpenError, path_walk::WalkError};
 use crate::environment;
-use plimsoll_system::files::SEARCH_FOLDER_FLAGS;
-use rustix::fs::{Mode, OFlags};
-use std::ffi::OsStr;
+use plimsoll_system::files::{Folder, relative_path_below, strip_folder};
 use std::fs::File;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
@@ -30,7 +26,7 @@ pub(crate) enum RootKind {
 pub(crate) struct Root {
     path: PathBuf,
     kind: RootKind,
-    folder: OnceLock<OwnedFd>,
+    folder: OnceLock<Folder>,
 }
 
 static ROOTS: RwLock<Vec<Arc<Root>>> = RwLock::new(Vec::new());
@@ -48,8 +44,7 @@ pub(crate) fn register_root_merging_covered_git_roots(path: &Path, kind: RootKin
     }
     let mut root = Root { path: path.to_owned(), kind, folder: OnceLock::new() };
     if kind == RootKind::Project
-        && environment::home_folder()
-            .is_some_and(|home| root.relative_path_below_unless_dot_dot(home).is_some())
+        && environment::home_folder().is_some_and(|home| relative_path_below(&root.path, home).is_some())
     {
         root.kind = RootKind::ProjectContainingHome;
     }
@@ -58,7 +53,7 @@ pub(crate) fn register_root_merging_covered_git_roots(path: &Path, kind: RootKin
     // agent recreates the folder.
     roots.retain(|registered_root| {
         registered_root.kind != RootKind::Git
-            || root.relative_path_below_unless_dot_dot(&registered_root.path).is_none()
+            || relative_path_below(&root.path, &registered_root.path).is_none()
     });
     roots.push(Arc::new(root));
 }
@@ -66,7 +61,7 @@ pub(crate) fn register_root_merging_covered_git_roots(path: &Path, kind: RootKin
 /// Drops the open handles of the roots at or below a folder that was removed or recreated.
 pub(crate) fn forget_open_folders(path: &Path) {
     let mut roots = ROOTS.write().unwrap_or_else(PoisonError::into_inner);
-    for root in roots.iter_mut().filter(|root| root.path.starts_with(path)) {
+    for root in roots.iter_mut().filter(|root| strip_folder(path, &root.path).is_some()) {
         *root = Arc::new(Root { path: root.path.clone(), kind: root.kind, folder: OnceLock::new() });
     }
 }
@@ -88,7 +83,7 @@ pub(crate) fn find_innermost_root_restricting_path(path: &Path) -> Option<PathBe
         let is_deeper = innermost
             .as_ref()
             .is_none_or(|innermost| innermost.root.path.as_os_str().len() < root.path.as_os_str().len());
-        if is_deeper && let Some(path) = root.relative_path_below_unless_dot_dot(path) {
+        if is_deeper && let Some(path) = relative_path_below(&root.path, path) {
             innermost = Some(PathBelowRoot { root: root.clone(), path });
         }
     }
@@ -103,45 +98,26 @@ pub(crate) fn find_innermost_root_restricting_path(path: &Path) -> Option<PathBe
 
 /// Returns true for files that only Plimsoll or git writes. There is no legitimate reason to replace them by links.
 fn starts_with_plimsoll_or_git_path(relative_path: &Path) -> bool {
-    const PLIMSOLL_AND_GIT_PATHS: [&[u8]; 4] =
-        [b".claude/plimsoll", b".claude/handoffs", b".claude/ralph-state.json", b".git"];
-    let bytes = relative_path.as_os_str().as_bytes();
-    let is_path_end =
-        |remaining_bytes: &[u8]| matches!(remaining_bytes, [] | [b'/', ..]) || remaining_bytes == b".lock";
-    PLIMSOLL_AND_GIT_PATHS.iter().any(|path_prefix| bytes.strip_prefix(*path_prefix).is_some_and(is_path_end))
+    let mut components = relative_path.components();
+    let mut next_name = || components.next().and_then(|component| component.as_os_str().to_str());
+    match next_name() {
+        Some(".git" | ".git.lock") => true,
+        Some(".claude") => next_name().is_some_and(|name| {
+            let name = name.strip_suffix(".lock").unwrap_or(name);
+            matches!(name, "plimsoll" | "handoffs" | "ralph-state.json")
+        }),
+        _ => false,
+    }
 }
 
 impl Root {
-    /// Returns the path relative to this root; `.` for the root itself. Returns `None` if the path is not below it or
-    /// contains `..`. Compares bytes, so it does not recognize a different spelling of the root's path.
-    fn relative_path_below_unless_dot_dot<'p>(&self, path: &'p Path) -> Option<&'p Path> {
-        let root_bytes = self.path.as_os_str().as_bytes();
-        let root_bytes = root_bytes.strip_suffix(b"/").unwrap_or(root_bytes);
-        let path_bytes = path.as_os_str().as_bytes();
-        let suffix = starts_with_bytes(path_bytes, root_bytes).then(|| &path_bytes[root_bytes.len()..])?;
-        let relative_bytes = match suffix {
-            [] => b".",
-            [b'/', relative_bytes @ ..] => relative_bytes,
-            _ => return None,
-        };
-        // `..` may lead to another folder, because the part before it may be a link. The quick check for two
-        // dots skips the split for most paths.
-        let has_two_dots = relative_bytes.windows(2).any(|pair| pair == b"..");
-        let has_parent_component =
-            has_two_dots && relative_bytes.split(|byte| *byte == b'/').any(|part| part == b"..");
-        (!has_parent_component).then(|| {
-            Path::new(OsStr::from_bytes(if relative_bytes.is_empty() { b"." } else { relative_bytes }))
-        })
-    }
-
     /// Returns the handle of the root's folder. Opens the folder on first use.
-    pub(crate) fn cached_folder(&self) -> Result<BorrowedFd<'_>, OpenError> {
+    pub(crate) fn cached_folder(&self) -> Result<&Folder, OpenError> {
         if let Some(folder) = self.folder.get() {
-            return Ok(folder.as_fd());
+            return Ok(folder);
         }
-        let handle =
-            rustix::fs::open(&self.path, SEARCH_FOLDER_FLAGS, Mode::empty()).map_err(WalkError::System)?;
-        Ok(self.folder.get_or_init(|| handle).as_fd())
+        let folder = Folder::open(&self.path).map_err(WalkError::System)?;
+        Ok(self.folder.get_or_init(|| folder))
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -161,22 +137,9 @@ impl Root {
     }
 }
 
-/// Returns true if the bytes start with a prefix. Compares eight bytes at a time, because this runs for every path
-/// and musl's `memcmp` compares single bytes.
-fn starts_with_bytes(bytes: &[u8], prefix: &[u8]) -> bool {
-    let Some(bytes) = bytes.get(..prefix.len()) else { return false };
-    let ((byte_chunks, remaining_bytes), (prefix_chunks, remaining_prefix)) =
-        (bytes.as_chunks::<8>(), prefix.as_chunks::<8>());
-    let is_same =
-        |(left, right): (&[u8; 8], &[u8; 8])| u64::from_ne_bytes(*left) == u64::from_ne_bytes(*right);
-    byte_chunks.iter().zip(prefix_chunks).all(is_same)
-        && remaining_bytes.iter().zip(remaining_prefix).all(|(left, right)| left == right)
-}
-
 /// Opens a folder without using the cached handle. A lock on the cached handle would be shared by the whole process.
 pub(crate) fn reopen_folder(folder: &Path) -> std::io::Result<File> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    Ok(File::from(rustix::fs::open(folder, flags, Mode::empty())?))
+    Folder::open_listable(folder).map(Folder::into_file)
 }
 
 #[cfg(test)]

@@ -245,14 +245,14 @@ fn a_file_larger_than_the_limit_is_named_and_not_read() {
 
 #[test]
 fn the_walk_behaves_the_same_without_openat2() {
-    plimsoll_system::files::set_openat2_enabled(false);
+    files::set_openat2_enabled(false);
     no_link_leads_out_of_a_project();
     a_link_of_the_user_is_kept_and_its_target_is_written();
     no_link_leads_our_text_to_a_file_that_is_executed();
     a_linked_client_folder_inside_the_project_is_used();
     only_plain_files_are_opened_and_opening_never_blocks();
     a_file_larger_than_the_limit_is_named_and_not_read();
-    plimsoll_system::files::set_openat2_enabled(true);
+    files::set_openat2_enabled(true);
 }
 
 #[test]

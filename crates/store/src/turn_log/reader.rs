@@ -4,9 +4,9 @@
 
 use crate::search::{find_first_newline, find_last_newline};
 use crate::{StoreError, disk, io_error, safe_open};
+use plimsoll_system::files::read_at;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 /// The position where a line begins.
@@ -135,7 +135,7 @@ impl Read for FileRange {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         let max_bytes = self.remaining_bytes().min(buffer.len());
         let read_bytes =
-            if max_bytes > 0 { self.file.read_at(&mut buffer[..max_bytes], self.position)? } else { 0 };
+            if max_bytes > 0 { read_at(&self.file, &mut buffer[..max_bytes], self.position)? } else { 0 };
         self.position += read_bytes as u64;
         Ok(read_bytes)
     }

@@ -4,7 +4,6 @@ use crate::size_limited_write::SizeLimitedFile;
 use crate::{StoreError, disk, io_error};
 use plimsoll_system::files::sync_all;
 use std::io::BufWriter;
-use std::os::fd::AsFd;
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -22,7 +21,7 @@ pub(super) fn sync_and_rename_temporary_file(
     if let Some(time) = modified_at {
         file.set_modified(time).map_err(io_error("write", temporary_path))?;
     }
-    sync_all(file.as_fd()).map_err(|error| io_error("sync", temporary_path)(error.into()))?;
+    sync_all(&file).map_err(io_error("sync", temporary_path))?;
     disk::rename(temporary_path, path)?;
     disk::sync_folder(path.parent().unwrap_or(Path::new(".")));
     Ok(())

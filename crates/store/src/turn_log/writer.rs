@@ -10,7 +10,6 @@ use plimsoll_domain::log_line::{RecordHeader, render_line_and_chain_hash};
 use plimsoll_system::files::sync_data;
 use std::fs::File;
 use std::io::ErrorKind;
-use std::os::fd::AsFd;
 
 /// A writer of a log. Holds the log's lock until it is dropped.
 #[derive(Debug)]
@@ -191,7 +190,7 @@ impl LogWriter {
         if self.has_unsynced_blobs {
             disk::sync_volume(&self.log.folder)?;
         } else {
-            sync_data(file.as_fd()).map_err(|error| io_error("sync", &self.log.path())(error.into()))?;
+            sync_data(&file).map_err(io_error("sync", &self.log.path()))?;
         }
         (self.synced_bytes, self.has_unsynced_blobs) = (self.head.log_bytes, false);
         self.save_head_with_blob_folder_stamp()

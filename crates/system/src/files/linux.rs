@@ -70,6 +70,19 @@ pub(super) fn to_std_mode(mode: RawMode) -> u32 {
     mode
 }
 
+pub(super) fn to_raw_mode(mode: u32) -> RawMode {
+    mode
+}
+
+/// The width of the field depends on the architecture.
+#[cfg_attr(
+    target_pointer_width = "64",
+    expect(clippy::useless_conversion, reason = "the type is narrower elsewhere")
+)]
+pub(super) fn hard_link_count(stat: &Stat) -> u64 {
+    stat.st_nlink.into()
+}
+
 pub(super) fn device_number(stat: &Stat) -> u64 {
     stat.st_dev
 }

@@ -62,6 +62,20 @@ pub(super) fn to_std_mode(mode: RawMode) -> u32 {
     mode.into()
 }
 
+#[cfg_attr(
+    target_os = "linux",
+    expect(clippy::cast_possible_truncation, reason = "the type is narrower on macOS")
+)]
+pub(super) fn to_raw_mode(mode: u32) -> RawMode {
+    mode as RawMode
+}
+
+/// The width of the field depends on the system.
+#[cfg_attr(target_os = "linux", expect(clippy::useless_conversion, reason = "the type is narrower on macOS"))]
+pub(super) fn hard_link_count(stat: &Stat) -> u64 {
+    stat.st_nlink.into()
+}
+
 /// Converts the signed number as the standard library does.
 #[cfg_attr(target_os = "linux", expect(clippy::unnecessary_cast, reason = "the type is signed on macOS"))]
 pub(super) fn device_number(stat: &Stat) -> u64 {
