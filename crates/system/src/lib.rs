@@ -1,11 +1,19 @@
-//! RULE: this crate queries the operating system: which processes exist and how they were started, which process holds a
-//! lock, the id of the current boot, and how files are opened ([`files`]). Each system has one submodule; all define the
-//! same names, and no caller depends on which one is used.
+//! RULE: this crate is the only one that knows the operating system: which processes exist and how they were started, how
+//! they are waited for and ended ([`child_output`], [`process_control`]), which process holds a lock, the id of the current
+//! boot, and how files are opened ([`files`]). Each system has one submodule; all define the same names, and no caller
+//! depends on which one is used.
 //!
 //! If a system does not provide the state of a process, the process is reported as unknown, never as ended, so that callers
 //! leave it alone.
 
+pub mod child_output;
+pub mod file_metadata;
 pub mod files;
+pub mod paths;
+pub mod process_control;
+#[cfg(feature = "signals")]
+pub mod signals;
+pub mod standard_streams;
 
 #[cfg(all(feature = "macos-answers", not(debug_assertions)))]
 compile_error!("`macos-answers` is only for tests: it hides what Linux reports");
@@ -22,16 +30,18 @@ mod platform;
 #[cfg(target_os = "macos")]
 #[path = "macos.rs"]
 mod platform;
-#[cfg(not(any(target_os = "linux", target_os = "macos")))]
+#[cfg(windows)]
+#[path = "windows.rs"]
+mod platform;
+#[cfg(all(unix, not(any(target_os = "linux", target_os = "macos"))))]
 #[path = "untold.rs"]
 mod platform;
 
+#[cfg(unix)]
+mod posix;
 #[cfg(any(not(target_os = "linux"), feature = "macos-answers"))]
 mod unreported;
 
-use rustix::io::Errno;
-use rustix::process::{Pid, test_kill_process};
-use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -39,7 +49,8 @@ use std::sync::OnceLock;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProcessIdentity {
     pub pid: u32,
-    /// The start time in a unit that depends on the system: clock ticks since boot, or microseconds since 1970.
+    /// The start time in a unit that depends on the system: clock ticks since boot, microseconds since 1970, or 100 ns since
+    /// 1601.
     pub start_time: u64,
 }
 
@@ -66,7 +77,10 @@ impl ProcessLiveness {
 }
 
 /// The result of looking up a pid.
-#[cfg_attr(not(any(target_os = "linux", test)), expect(dead_code, reason = "only Linux reports zombies"))]
+#[cfg_attr(
+    not(any(target_os = "linux", windows, test)),
+    expect(dead_code, reason = "macOS does not report zombies")
+)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ProcessLookup {
     /// The process is running and started at this time.
@@ -126,8 +140,7 @@ fn is_wsl_release(release: &str) -> bool {
 
 /// Returns true if a process of any user has this pid.
 fn is_pid_in_use(pid: u32) -> bool {
-    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
-    pid.is_some_and(|pid| test_kill_process(pid) != Err(Errno::SRCH))
+    platform::is_pid_in_use(pid)
 }
 
 /// Returns the pids of all processes that the system shows, except this one.
@@ -234,7 +247,8 @@ pub fn flock_holder_pid(inode: u64) -> Option<u32> {
 
 /// Returns a descriptor that becomes readable once a child process has ended, or `None` if the system has no such
 /// descriptor.
-pub fn child_exit_descriptor(child: Pid) -> Option<OwnedFd> {
+#[cfg(unix)]
+pub fn child_exit_descriptor(child: rustix::process::Pid) -> Option<std::os::fd::OwnedFd> {
     platform::child_exit_descriptor(child)
 }
 
@@ -245,8 +259,28 @@ pub fn boot_id() -> Option<String> {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_types, clippy::disallowed_methods, reason = "the tests start what they look at")]
 mod tests {
     use super::*;
+    use std::process::{Command, Stdio};
+
+    /// Returns a command that runs this program as a process that sleeps, and starts another one before if `has_child` is
+    /// true.
+    fn sleeping_process(has_child: bool) -> Command {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "tests::sleeps_only_in_a_process_of_another_test"]);
+        command.env("PLIMSOLL_TEST_HAS_CHILD", if has_child { "1" } else { "0" });
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        command
+    }
+
+    #[test]
+    fn sleeps_only_in_a_process_of_another_test() {
+        let Some(has_child) = std::env::var_os("PLIMSOLL_TEST_HAS_CHILD") else { return };
+        let child = (has_child == "1").then(|| sleeping_process(false).spawn().unwrap());
+        std::thread::sleep(std::time::Duration::from_secs(60));
+        drop(child);
+    }
 
     #[test]
     fn the_kernels_of_wsl_are_recognized() {
@@ -282,9 +316,8 @@ mod tests {
     }
 
     #[test]
-    #[expect(clippy::disallowed_types, reason = "the test starts what it looks at")]
     fn a_process_is_alive_until_it_ends_and_identified_by_its_start() {
-        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let mut child = sleeping_process(false).spawn().unwrap();
         if let Some(process) = process_identity(child.id()) {
             assert_eq!(
                 (liveness_of_process(process), liveness_of_pid(child.id())),
@@ -305,9 +338,45 @@ mod tests {
     }
 
     #[test]
-    #[expect(clippy::disallowed_types, reason = "the test starts what it looks at")]
+    fn a_process_is_shown_with_its_arguments_and_environment() {
+        let mut child = sleeping_process(false).args(["--skip", "größe"]).spawn().unwrap();
+        let started_at = std::time::Instant::now();
+        // The arguments of a process become visible only a moment after its start.
+        while !was_started_with_argument(child.id(), "größe") && started_at.elapsed().as_secs() < 10 {
+            std::thread::yield_now();
+        }
+        let has_variable = |variable| was_started_with_variable(child.id(), variable);
+        let results = (
+            [was_started_with_argument(child.id(), "größe"), was_started_with_argument(child.id(), "gr")],
+            [has_variable("PLIMSOLL_TEST_HAS_CHILD=0"), has_variable("PLIMSOLL_TEST_HAS_CHILD=1")],
+            command_line_text(child.id()).ends_with(" --skip größe"),
+        );
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let are_reported = cfg!(any(target_os = "linux", target_os = "macos", windows));
+        assert_eq!(results, ([are_reported, false], [are_reported, false], are_reported));
+    }
+
+    #[test]
+    fn only_the_process_with_the_start_time_is_killed() {
+        let mut child = sleeping_process(false).spawn().unwrap();
+        let process =
+            process_identity(child.id()).unwrap_or(ProcessIdentity { pid: child.id(), start_time: 1 });
+        // Elsewhere the caller checks that the process is alive.
+        if cfg!(windows) {
+            let older_process = ProcessIdentity { start_time: process.start_time - 1, ..process };
+            assert!(!process_control::send_signal(older_process, process_control::EndSignal::Kill));
+        }
+        assert!(child.try_wait().unwrap().is_none());
+        assert!(process_control::send_signal(process, process_control::EndSignal::Kill));
+        assert!(!child.wait().unwrap().success());
+        assert!(!process_control::send_signal(process, process_control::EndSignal::Kill));
+    }
+
+    #[cfg(unix)]
+    #[test]
     fn a_process_runs_in_its_folder_until_it_ends() {
-        let mut sleep = std::process::Command::new("sleep");
+        let mut sleep = Command::new("sleep");
         let mut child = sleep.arg("60").current_dir("/usr/share").spawn().unwrap();
         let is_running = |program, folder| is_running_in_folder(program, Path::new(folder));
         // The kernel sets the name of a process at the end of `execve`, after `spawn` has returned.
@@ -365,10 +434,9 @@ mod tests {
     }
 
     #[test]
-    #[expect(clippy::disallowed_types, reason = "the test starts what it looks at")]
-    fn a_child_of_a_child_is_a_descendant() {
-        let mut shell = std::process::Command::new("sh");
-        let mut child = shell.args(["-c", "sleep 60 & wait"]).spawn().unwrap();
+    fn a_child_of_a_child_is_a_descendant_and_ended_with_its_group() {
+        let mut command = sleeping_process(true);
+        let mut child = process_control::set_new_process_group(&mut command).spawn().unwrap();
         let started_at = std::time::Instant::now();
         let has_two = || {
             let descendants = descendant_process_ids(std::process::id());
@@ -378,27 +446,30 @@ mod tests {
             std::thread::sleep(std::time::Duration::from_millis(10));
         }
         let grandchildren = descendant_process_ids(child.id());
-        let kill = |pid: u32| {
-            let pid = Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
-            rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
-        };
-        grandchildren.iter().copied().for_each(kill);
-        child.wait().unwrap();
+        let grace_period = std::time::Duration::from_secs(10);
+        process_control::terminate_child_group_then_kill_if_alive(&mut child, grace_period);
         assert_eq!(grandchildren.len(), 1);
+        assert!(liveness_of_pid(child.id()).has_ended());
+        while !liveness_of_pid(grandchildren[0]).has_ended() && started_at.elapsed() < grace_period * 2 {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        assert!(liveness_of_pid(grandchildren[0]).has_ended());
     }
 
     // Without an id every batch of a session waits for the disk.
-    #[cfg(any(target_os = "linux", target_os = "macos"))]
+    #[cfg(any(target_os = "linux", target_os = "macos", windows))]
     #[test]
     fn the_boot_has_an_id_that_stays() {
         let id = platform::boot_id().unwrap();
-        assert_eq!((id.len(), platform::boot_id()), (36, Some(id)));
+        assert!(id.len() > 16, "{id}");
+        assert_eq!(platform::boot_id(), Some(id));
     }
 
     #[test]
     fn this_process_and_one_of_another_user_are_alive() {
         assert!(!liveness_of_pid(std::process::id()).has_ended());
-        // Process 1 belongs to another user unless the test runs as root.
-        assert!(!liveness_of_pid(1).has_ended());
+        // The first process of the system belongs to another user unless the test runs as root.
+        let first_process = other_process_ids().into_iter().filter(|pid| *pid > 0).min().unwrap_or(1);
+        assert!(!liveness_of_pid(first_process).has_ended());
     }
 }

@@ -1,6 +1,7 @@
 //! Process information on Linux, from `/proc`.
 #![expect(clippy::disallowed_methods, reason = "no file of anybody's is read here: the kernel answers")]
 
+pub(super) use super::posix::is_pid_in_use;
 use super::{ProcessLookup, ProcessWithFolder};
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -94,7 +95,7 @@ fn parse_pid_holding_flock_on_inode(line: &str, inode: u64) -> Option<u32> {
     if is_flock_on_inode { pid.parse().ok() } else { None }
 }
 
-/// Supported since Linux 5.3.
+/// Returns a descriptor that becomes readable once a child process has ended, or `None` before Linux 5.3.
 pub(super) fn child_exit_descriptor(child: Pid) -> Option<OwnedFd> {
     pidfd_open(child, PidfdFlags::empty()).ok()
 }

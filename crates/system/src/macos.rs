@@ -5,6 +5,7 @@
 //! programs, such as `/bin/sleep`, and does not report which process holds a lock, which signals a process ignores, or
 //! that a process has ended and waits for its parent.
 
+pub(super) use super::posix::is_pid_in_use;
 pub(super) use super::unreported::{
     child_exit_descriptor, flock_holder_pid, ignored_signal_mask, kernel_release,
 };

@@ -1,7 +1,4 @@
-//! What macOS and unsupported systems do not report, or only to unsafe code.
-
-use rustix::process::Pid;
-use std::os::fd::OwnedFd;
+//! Process information that Windows, macOS and unsupported systems do not report, or only to unsafe code.
 
 /// Only Linux runs inside of Windows.
 pub(super) fn kernel_release() -> Option<String> {
@@ -16,6 +13,7 @@ pub(super) fn flock_holder_pid(_inode: u64) -> Option<u32> {
     None
 }
 
-pub(super) fn child_exit_descriptor(_child: Pid) -> Option<OwnedFd> {
+#[cfg(unix)]
+pub(super) fn child_exit_descriptor(_child: rustix::process::Pid) -> Option<std::os::fd::OwnedFd> {
     None
 }

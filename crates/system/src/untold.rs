@@ -1,6 +1,7 @@
-//! Process information on an unsupported system. Everything is unknown, so a process counts as gone only if
+//! Process information on an unsupported Unix system. Everything is unknown, so a process counts as gone only if
 //! no process has its pid.
 
+pub(super) use super::posix::is_pid_in_use;
 pub(super) use super::unreported::{
     child_exit_descriptor, flock_holder_pid, ignored_signal_mask, kernel_release,
 };

@@ -1,0 +1,60 @@
+//! Paths as bytes, as git prints them, and the entries of a search path.
+
+#[cfg_attr(unix, path = "paths/unix.rs")]
+#[cfg_attr(windows, path = "paths/windows.rs")]
+mod platform;
+
+use std::borrow::Cow;
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+
+/// Converts bytes that git or another program has printed. On Windows they are UTF-8, and any others are replaced so that
+/// they name no file.
+pub fn os_str_from_bytes(bytes: &[u8]) -> Cow<'_, OsStr> {
+    platform::os_str_from_bytes(bytes)
+}
+
+/// Returns the bytes of a relative path as git prints it, with `/` between its parts.
+pub fn bytes_with_slashes(path: &Path) -> Cow<'_, [u8]> {
+    platform::bytes_with_slashes(path)
+}
+
+/// The value of `PATH` with which only the system's own programs are found.
+pub const SYSTEM_SEARCH_PATH: &str = platform::SYSTEM_SEARCH_PATH;
+
+/// Splits the value of a variable such as `PATH` into its entries, which may be empty or relative.
+pub fn split_search_path(search_path: &OsStr) -> impl Iterator<Item = Cow<'_, Path>> {
+    platform::split_search_path(search_path)
+}
+
+/// Joins entries of a search path to the value of a variable such as `PATH`.
+pub fn join_search_path<'a>(entries: impl Iterator<Item = Cow<'a, Path>>) -> OsString {
+    platform::join_search_path(entries)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_search_path_is_split_and_joined_without_loss() {
+        let separator = if cfg!(windows) { ";" } else { ":" };
+        for entries in [vec!["a"], vec!["a b", "", "c"], vec!["", "a"], vec!["a", ""]] {
+            let search_path = OsString::from(entries.join(separator));
+            let split: Vec<Cow<'_, Path>> = split_search_path(&search_path).collect();
+            assert_eq!(split, entries.iter().map(Path::new).collect::<Vec<_>>());
+            assert_eq!(join_search_path(split.into_iter()), search_path);
+        }
+    }
+
+    #[test]
+    fn paths_that_git_prints_name_files_and_are_printed_again() {
+        for path in ["a", "a/b c", "größe/☃"] {
+            let converted = os_str_from_bytes(path.as_bytes());
+            assert_eq!(*converted, *path);
+            assert_eq!(*bytes_with_slashes(&Path::new("").join(&converted)), *path.as_bytes());
+            let nested: std::path::PathBuf = Path::new(&converted).components().collect();
+            assert_eq!(*bytes_with_slashes(&nested), *path.as_bytes());
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! A path is any bytes without a zero.
+
+use std::borrow::Cow;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+
+pub(super) const SYSTEM_SEARCH_PATH: &str = "/usr/bin:/bin";
+
+pub(super) fn os_str_from_bytes(bytes: &[u8]) -> Cow<'_, OsStr> {
+    Cow::Borrowed(OsStr::from_bytes(bytes))
+}
+
+pub(super) fn bytes_with_slashes(path: &Path) -> Cow<'_, [u8]> {
+    Cow::Borrowed(path.as_os_str().as_bytes())
+}
+
+pub(super) fn split_search_path(search_path: &OsStr) -> impl Iterator<Item = Cow<'_, Path>> {
+    let entries = search_path.as_bytes().split(|byte| *byte == b':');
+    entries.map(|entry| Cow::Borrowed(Path::new(OsStr::from_bytes(entry))))
+}
+
+pub(super) fn join_search_path<'a>(entries: impl Iterator<Item = Cow<'a, Path>>) -> OsString {
+    let mut search_path = Vec::new();
+    for (index, entry) in entries.enumerate() {
+        if index > 0 {
+            search_path.push(b':');
+        }
+        search_path.extend_from_slice(entry.as_os_str().as_bytes());
+    }
+    OsString::from_vec(search_path)
+}

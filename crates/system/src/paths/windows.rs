@@ -1,0 +1,34 @@
+//! A path is UTF-16 that may be malformed. The standard library keeps it as an extension of UTF-8, so text in UTF-8 is
+//! converted without a copy.
+
+use std::borrow::Cow;
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+
+/// The usual folder of Windows. Neither git nor the client is found in it.
+pub(super) const SYSTEM_SEARCH_PATH: &str = r"C:\Windows\System32;C:\Windows";
+
+pub(super) fn os_str_from_bytes(bytes: &[u8]) -> Cow<'_, OsStr> {
+    match String::from_utf8_lossy(bytes) {
+        Cow::Borrowed(text) => Cow::Borrowed(OsStr::new(text)),
+        Cow::Owned(text) => Cow::Owned(text.into()),
+    }
+}
+
+pub(super) fn bytes_with_slashes(path: &Path) -> Cow<'_, [u8]> {
+    let bytes = path.as_os_str().as_encoded_bytes();
+    if !bytes.contains(&b'\\') {
+        return Cow::Borrowed(bytes);
+    }
+    Cow::Owned(bytes.iter().map(|byte| if *byte == b'\\' { b'/' } else { *byte }).collect())
+}
+
+pub(super) fn split_search_path(search_path: &OsStr) -> impl Iterator<Item = Cow<'_, Path>> {
+    std::env::split_paths(search_path).map(Cow::Owned)
+}
+
+/// Leaves out an entry that contains a quotation mark, because it cannot be quoted, and no file's name contains one.
+pub(super) fn join_search_path<'a>(entries: impl Iterator<Item = Cow<'a, Path>>) -> OsString {
+    let has_no_quotation_mark = |entry: &Cow<'_, Path>| !entry.as_os_str().as_encoded_bytes().contains(&b'"');
+    std::env::join_paths(entries.filter(has_no_quotation_mark).map(Cow::into_owned)).unwrap_or_default()
+}
