@@ -12,9 +12,8 @@ use crate::git_output::split_nul_terminated;
 use crate::time_limit::TimeLimit;
 use plimsoll_domain::git_names::CommitId;
 use plimsoll_store::disk;
-use std::ffi::OsStr;
+use plimsoll_system::paths::os_str_from_bytes;
 use std::hash::{BuildHasher, RandomState};
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// A path that differs from HEAD, relative to the project folder. The path of an untracked repository ends
@@ -59,7 +58,7 @@ impl FolderInWorkingTree {
         let end = remaining_output.iter().position(|byte| *byte == b'\n')?;
         let prefix = remaining_output.get(end + 1..)?.strip_suffix(b"\n")?;
         Some(FolderInWorkingTree {
-            root: folder.join(OsStr::from_bytes(&remaining_output[..end])),
+            root: folder.join(os_str_from_bytes(&remaining_output[..end])),
             prefix: prefix.to_owned(),
         })
     }
@@ -217,7 +216,7 @@ impl Drop for TemporaryIndex<'_> {
 fn path_in_git_folder(folder: &Path, name: &str, limit: TimeLimit) -> Result<PathBuf, GitError> {
     let path = run_query_for_complete_output(folder, &["rev-parse", "--git-path", name], None, limit)?;
     let path = path.strip_suffix(b"\n").unwrap_or(&path);
-    Ok(disk::canonicalize_or_keep(folder).join(OsStr::from_bytes(path)))
+    Ok(disk::canonicalize_or_keep(folder).join(os_str_from_bytes(path)))
 }
 
 /// Returns the remaining output of `git cat-file --batch` after its first object; `None` if git could not read

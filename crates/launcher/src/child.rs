@@ -1,13 +1,9 @@
 //! The run of one child process: its input, its output, and its timeout.
 
-use crate::{CommandOutcome, MAX_OUTPUT_BYTES, process};
-use rustix::buffer::spare_capacity;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
-use rustix::process::Pid;
+use crate::{CommandOutcome, MAX_OUTPUT_BYTES};
+use plimsoll_system::child_output::ChildOutput;
+use plimsoll_system::process_control::{set_new_process_group, terminate_child_group_then_kill_if_alive};
 use std::io::Write;
-use std::os::fd::OwnedFd;
-use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -60,18 +56,16 @@ pub(crate) fn start_in_new_process_group(
     options: ChildOptions<'_>,
 ) -> Result<RunningChild<'_>, CommandOutcome> {
     let stdin = if options.input.is_some() { Stdio::piped() } else { Stdio::null() };
-    let child = command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0).spawn();
+    command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = set_new_process_group(&mut command).spawn();
     let mut child = child.map_err(|error| CommandOutcome {
         start_error: Some(error.to_string()),
         ..CommandOutcome::default()
     })?;
-    let stdout = OutputStream::new(child.stdout.take().map(OwnedFd::from), options.max_output_bytes);
-    let stderr = OutputStream::new(child.stderr.take().map(OwnedFd::from), options.max_output_bytes);
     write_input_in_thread(&mut child, options.input);
     Ok(RunningChild {
-        child_exit_fd: plimsoll_system::child_exit_descriptor(Pid::from_child(&child)),
+        output: ChildOutput::take_streams_of(&mut child, options.max_output_bytes),
         child,
-        streams: [stdout, stderr],
         started_at: Instant::now(),
         timeout: options.timeout,
         grace_period: options.grace_period,
@@ -89,13 +83,10 @@ fn write_input_in_thread(child: &mut Child, input: Option<Vec<u8>>) {
     }
 }
 
-/// A running child process. Its streams and its exit are polled together, with one system call and without a
-/// thread.
+/// A running child process.
 pub(crate) struct RunningChild<'a> {
     child: Child,
-    /// A file descriptor that becomes readable when the child ends; `None` if the system provides none.
-    child_exit_fd: Option<OwnedFd>,
-    streams: [OutputStream; 2],
+    output: ChildOutput,
     started_at: Instant,
     timeout: Duration,
     grace_period: Duration,
@@ -130,28 +121,25 @@ impl RunningChild<'_> {
             }
         }
         self.read_remaining_output_until_timeout();
-        [outcome.stdout, outcome.stderr] =
-            self.streams.map(OutputStream::into_bytes_and_discard_later_output);
+        [outcome.stdout, outcome.stderr] = self.output.into_bytes_and_discard_later_output();
         outcome
     }
 
     /// Reads output until the child has ended or `max_wait` has passed.
     fn read_output_for(&mut self, max_wait: Duration) {
-        // Without an exit descriptor, the child has to be polled at short intervals.
-        let max_wait =
-            if self.child_exit_fd.is_some() { max_wait } else { max_wait.min(CHILD_POLL_INTERVAL) };
-        read_available_output(&mut self.streams, self.child_exit_fd.as_ref(), max_wait);
+        let max_wait = if self.output.reports_exit() { max_wait } else { max_wait.min(CHILD_POLL_INTERVAL) };
+        self.output.read_until_output_or_exit(max_wait);
     }
 
     /// Ends the process group while reading its output, because the child may print while it cleans up and
     /// must not block.
     fn end_process_group_while_reading_output(&mut self) {
-        let RunningChild { child, streams, grace_period, .. } = self;
+        let RunningChild { child, output, grace_period, .. } = self;
         std::thread::scope(|scope| {
             let ending_thread =
-                scope.spawn(|| process::terminate_child_group_then_kill_if_alive(child, *grace_period));
+                scope.spawn(|| terminate_child_group_then_kill_if_alive(child, *grace_period));
             while !ending_thread.is_finished() {
-                read_available_output(streams, None, CHILD_POLL_INTERVAL);
+                output.read_until_output(CHILD_POLL_INTERVAL);
             }
         });
     }
@@ -161,84 +149,12 @@ impl RunningChild<'_> {
     fn read_remaining_output_until_timeout(&mut self) {
         let max_wait = self.timeout.saturating_sub(self.started_at.elapsed()).max(self.grace_period);
         let read_deadline = Instant::now() + max_wait.min(REMAINING_OUTPUT_TIMEOUT);
-        while self.streams.iter().any(OutputStream::is_open) {
+        while self.output.has_open_stream() {
             let remaining = read_deadline.saturating_duration_since(Instant::now());
             if remaining.is_zero() {
                 return;
             }
-            read_available_output(&mut self.streams, None, remaining);
+            self.output.read_until_output(remaining);
         }
-    }
-}
-
-/// Reads what is available from the streams. Returns once output was read, after the child has ended, or after
-/// `max_wait`.
-fn read_available_output(
-    streams: &mut [OutputStream; 2],
-    child_exit_fd: Option<&OwnedFd>,
-    max_wait: Duration,
-) {
-    let open_pipes = streams.iter().filter_map(|stream| stream.pipe.as_ref());
-    let mut poll_fds: Vec<PollFd<'_>> =
-        open_pipes.chain(child_exit_fd).map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
-    let timeout = Timespec::try_from(max_wait).ok();
-    // `poll` also returns an error if a signal interrupts it; the caller polls again.
-    if poll(&mut poll_fds, timeout.as_ref()).is_err() {
-        return;
-    }
-    let mut ready_flags =
-        poll_fds.iter().map(|poll_fd| !poll_fd.revents().is_empty()).collect::<Vec<bool>>().into_iter();
-    for stream in streams.iter_mut().filter(|stream| stream.is_open()) {
-        if ready_flags.next().unwrap_or_default() {
-            stream.read_once_or_close_at_end();
-        }
-    }
-}
-
-/// The collected output of one stream of a child.
-struct OutputStream {
-    /// `None` after the end of the stream.
-    pipe: Option<OwnedFd>,
-    bytes: Vec<u8>,
-    max_bytes: usize,
-}
-
-impl OutputStream {
-    fn new(pipe: Option<OwnedFd>, max_bytes: usize) -> OutputStream {
-        OutputStream { pipe, bytes: Vec::new(), max_bytes }
-    }
-
-    fn is_open(&self) -> bool {
-        self.pipe.is_some()
-    }
-
-    /// Reads once, and closes the pipe at the end of the stream. Blocks if neither output nor the end of the
-    /// stream is available.
-    fn read_once_or_close_at_end(&mut self) {
-        const CHUNK_BYTES: usize = 4 * 1024;
-        let Some(pipe) = &self.pipe else { return };
-        self.bytes.reserve(CHUNK_BYTES);
-        match rustix::io::read(pipe, spare_capacity(&mut self.bytes)) {
-            Ok(0) => self.pipe = None,
-            Ok(_) | Err(Errno::INTR) => self.bytes.truncate(self.max_bytes),
-            Err(_) => self.pipe = None,
-        }
-    }
-
-    /// Returns the collected output. A grandchild that still writes must not get a broken pipe, so a thread reads
-    /// and discards its later output.
-    fn into_bytes_and_discard_later_output(self) -> Vec<u8> {
-        if let Some(pipe) = self.pipe {
-            std::thread::spawn(move || {
-                let mut discard_buffer = Vec::with_capacity(4 * 1024);
-                while matches!(
-                    rustix::io::read(&pipe, spare_capacity(&mut discard_buffer)),
-                    Ok(1..) | Err(Errno::INTR)
-                ) {
-                    discard_buffer.clear();
-                }
-            });
-        }
-        self.bytes
     }
 }

@@ -5,9 +5,9 @@ use crate::child::{self, ChildOptions};
 use crate::process::{self, ProcessIdentity};
 use crate::search_path::command_with_only_absolute_path_entries;
 use plimsoll_domain::ProcessExit;
+use plimsoll_system::process_control::{exit_signal, set_new_process_group};
 use std::fs::File;
 use std::io;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -72,9 +72,9 @@ fn spawn_in_new_process_group(
         .envs(launch.environment.iter().cloned())
         .stdin(Stdio::from(launch.stdin))
         .stdout(Stdio::from(launch.stdout))
-        .stderr(Stdio::from(launch.stderr))
-        // A new process group: Ctrl-C in this terminal must not reach the client, which may outlive this process.
-        .process_group(0);
+        .stderr(Stdio::from(launch.stderr));
+    // Ctrl-C in this terminal must not reach the client, which may outlive this process.
+    set_new_process_group(&mut command);
     for name in launch.removed_variables {
         command.env_remove(name);
     }
@@ -97,7 +97,7 @@ impl LaunchedClient {
     pub fn exit_if_ended(&mut self) -> Option<ProcessExit> {
         match self {
             LaunchedClient::Started(child, _) => match child.try_wait() {
-                Ok(Some(status)) => Some(ProcessExit { code: status.code(), signal: status.signal() }),
+                Ok(Some(status)) => Some(ProcessExit { code: status.code(), signal: exit_signal(status) }),
                 Ok(None) => None,
                 Err(_) => Some(ProcessExit::default()),
             },
@@ -181,8 +181,8 @@ mod tests {
         // The tool is in a process group of its own, and the client ignores SIGTERM.
         let script = "trap '' TERM; set -m; sleep 60 & wait; sleep 60";
         let mut command = Command::new("bash");
-        command.args(["-c", script]).process_group(0).stdout(Stdio::null()).stderr(Stdio::null());
-        let child = command.spawn().unwrap();
+        command.args(["-c", script]).stdout(Stdio::null()).stderr(Stdio::null());
+        let child = set_new_process_group(&mut command).spawn().unwrap();
         let pid = child.id();
         let started_at = Instant::now();
         while process::descendants(pid).is_empty() && started_at.elapsed() < Duration::from_secs(10) {

@@ -36,10 +36,10 @@ pub mod worktree_fingerprint;
 use child::ChildOptions;
 use plimsoll_domain::build::BuildInfo;
 use plimsoll_domain::workers::DATABASE_URL_VARIABLE;
+use plimsoll_system::process_control::{exit_signal, replace_process, set_new_process_group};
 use search_path::command_with_only_absolute_path_entries;
 use std::ffi::OsString;
 use std::io::Write;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -175,7 +175,7 @@ pub fn run_with_stdin_and_return_shell_exit_code(
         let _ = stdin.write_all(input);
     }
     let status = child.wait()?;
-    let exit_code = status.code().or(status.signal().map(|signal| 128 + signal));
+    let exit_code = status.code().or(exit_signal(status).map(|signal| 128 + signal));
     Ok(exit_code.and_then(|exit_code| u8::try_from(exit_code).ok()).unwrap_or(1))
 }
 
@@ -286,7 +286,7 @@ pub fn start_background_helper_with_piped_stdin(
     let mut command = Command::new(program);
     command.args(arguments).current_dir(folder);
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-    Ok(BackgroundHelper(command.process_group(0).spawn()?))
+    Ok(BackgroundHelper(set_new_process_group(&mut command).spawn()?))
 }
 
 impl Write for BackgroundHelper {
@@ -303,7 +303,7 @@ impl Write for BackgroundHelper {
 /// Replaces this process with another program (`exec`), keeping the streams, environment and working
 /// directory. Returns only on failure.
 pub fn exec_program(program: &Path, arguments: &[impl AsRef<std::ffi::OsStr>]) -> std::io::Error {
-    Command::new(program).args(arguments).exec()
+    replace_process(Command::new(program).args(arguments))
 }
 
 /// Runs status line programs in parallel without a shell, with `input` on the standard input of each. The status
@@ -368,7 +368,7 @@ pub fn start_detached_and_watch_for_failure(
 ) -> std::io::Result<()> {
     let mut command = command_with_only_absolute_path_entries(program);
     command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    let mut child = command.process_group(0).spawn()?;
+    let mut child = set_new_process_group(&mut command).spawn()?;
     let started_at = std::time::Instant::now();
     while started_at.elapsed() < watch_period {
         match child.try_wait()? {
@@ -410,7 +410,10 @@ pub fn exec_with_stdin_using_shell_for_one_argument(arguments: &[String], input:
         [] => return std::io::Error::other("no program is named"),
     };
     match create_filled_pipe_within_capacity(input) {
-        Ok(stdin) => command_with_only_absolute_path_entries(program).args(arguments).stdin(stdin).exec(),
+        Ok(stdin) => {
+            let mut command = command_with_only_absolute_path_entries(program);
+            replace_process(command.args(arguments).stdin(stdin))
+        }
         Err(error) => error,
     }
 }

@@ -1,12 +1,12 @@
 //! Finds running processes, and ends those that we started.
 
+use plimsoll_system::process_control::{EndSignal, send_signal};
 use plimsoll_system::{
     descendant_process_ids, other_process_ids, was_started_with_argument, was_started_with_variable,
 };
-use rustix::process::{Pid, Signal, kill_process, kill_process_group, test_kill_process_group};
-use std::process::Child;
 use std::time::{Duration, Instant};
 
+pub use plimsoll_system::process_control::terminate_then_kill_process_group;
 pub use plimsoll_system::{
     ProcessIdentity, ProcessLiveness, command_line_text, ignored_signal_mask, liveness_of_pid,
     liveness_of_process, process_identity, standard_output_path,
@@ -59,13 +59,13 @@ fn wait_then_end_processes(find_processes: &dyn Fn() -> Vec<ProcessIdentity>, gr
         let signal = match started_at.elapsed() {
             _ if matching_processes.is_empty() => return,
             elapsed if elapsed < grace_period => None,
-            elapsed if elapsed < grace_period * 2 => Some(Signal::TERM),
-            _ => Some(Signal::KILL),
+            elapsed if elapsed < grace_period * 2 => Some(EndSignal::Terminate),
+            _ => Some(EndSignal::Kill),
         };
         // Liveness is checked again because a pid may have been reused since the list was read.
         for process in matching_processes.into_iter().filter(|process| is_alive(*process)) {
-            if let (Some(signal), Some(pid)) = (signal, to_pid(process.pid)) {
-                let _ = kill_process(pid, signal);
+            if let Some(signal) = signal {
+                send_signal(process, signal);
             }
         }
         std::thread::sleep(Duration::from_millis(50));
@@ -73,52 +73,10 @@ fn wait_then_end_processes(find_processes: &dyn Fn() -> Vec<ProcessIdentity>, gr
 }
 
 /// Sends SIGINT to a process that we started, as Ctrl-C does, or SIGTERM if `immediately` is true, as a system
-/// shutdown does. Returns false if the process has already ended.
+/// shutdown does. Returns false if the process has already ended, or if the system has no such signal.
 pub fn request_end(identity: ProcessIdentity, immediately: bool) -> bool {
-    let signal = if immediately { Signal::TERM } else { Signal::INT };
-    is_alive(identity) && to_pid(identity.pid).is_some_and(|pid| kill_process(pid, signal).is_ok())
-}
-
-/// Ends a process group: sends SIGTERM, waits until the leader exits or the grace period ends, then sends SIGKILL.
-/// Only for groups whose leader we started or verified.
-pub fn terminate_then_kill_process_group(leader: u32, grace_period: Duration) {
-    let Some(pid) = to_pid(leader) else { return };
-    let started_at = Instant::now();
-    // SIGTERM first: it also stops the client's Bash tool, which keeps working after a SIGKILL (2.1.329).
-    if kill_process_group(pid, Signal::TERM).is_err() {
-        return;
-    }
-    while started_at.elapsed() < grace_period {
-        if process_identity(leader).is_none() {
-            break;
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    let _ = kill_process_group(pid, Signal::KILL);
-}
-
-/// Ends a child of ours and its process group: sends SIGTERM, and SIGKILL if a process of the group is still
-/// alive after the grace period.
-pub(crate) fn terminate_child_group_then_kill_if_alive(child: &mut Child, grace_period: Duration) {
-    let Some(group) = to_pid(child.id()) else { return };
-    let _ = kill_process_group(group, Signal::TERM);
-    let started_at = Instant::now();
-    let mut is_group_empty = false;
-    while !is_group_empty && started_at.elapsed() < grace_period {
-        std::thread::sleep(Duration::from_millis(10));
-        let is_reaped = !matches!(child.try_wait(), Ok(None));
-        is_group_empty = is_reaped && test_kill_process_group(group).is_err();
-    }
-    // The group's id is not reused while one of its processes is alive, so this cannot kill other processes.
-    if !is_group_empty {
-        let _ = kill_process_group(group, Signal::KILL);
-        let _ = child.wait();
-    }
-}
-
-fn to_pid(pid: u32) -> Option<Pid> {
-    // 0 and 1 are never processes that we started.
-    Pid::from_raw(i32::try_from(pid).ok().filter(|pid| *pid > 1)?)
+    let signal = if immediately { EndSignal::Terminate } else { EndSignal::Interrupt };
+    is_alive(identity) && send_signal(identity, signal)
 }
 
 #[cfg(test)]

@@ -6,19 +6,16 @@
 //! line of a script, git's ssh and filters). Therefore neither we nor our children search such entries.
 
 use plimsoll_store::environment;
+use plimsoll_system::paths::{SYSTEM_SEARCH_PATH, join_search_path, split_search_path};
 use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::Command;
-
-/// The PATH if no entry remains, because an empty PATH means the current folder.
-const FALLBACK_PATH: &str = "/usr/bin:/bin";
 
 /// Creates a command whose PATH contains only absolute entries, for itself and for the programs that it starts.
 pub(crate) fn command_with_only_absolute_path_entries(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(program);
     if let Some(path) = environment::path_variable().filter(|path| has_relative_entry(path)) {
-        command.env("PATH", absolute_path_entries_or_fallback(&path, |_| false));
+        command.env("PATH", absolute_path_entries_or_system_path(&path, |_| false));
     }
     command
 }
@@ -26,7 +23,7 @@ pub(crate) fn command_with_only_absolute_path_entries(program: impl AsRef<OsStr>
 /// Limits the PATH of a command to the absolute entries for which `is_inside` returns false.
 pub(crate) fn restrict_path_to_entries_outside(command: &mut Command, is_inside: impl Fn(&Path) -> bool) {
     if let Some(path) = environment::path_variable() {
-        command.env("PATH", absolute_path_entries_or_fallback(&path, is_inside));
+        command.env("PATH", absolute_path_entries_or_system_path(&path, is_inside));
     }
 }
 
@@ -39,23 +36,21 @@ pub(crate) fn use_callers_path_unchanged(command: &mut Command) {
 }
 
 fn has_relative_entry(path: &OsStr) -> bool {
-    path.as_bytes().split(|byte| *byte == b':').any(|entry| !entry.starts_with(b"/"))
+    split_search_path(path).any(|entry| !entry.is_absolute())
 }
 
 /// Returns the PATH without relative and empty entries and without those for which `is_excluded` returns true.
-/// Returns [`FALLBACK_PATH`] if no entry remains.
-fn absolute_path_entries_or_fallback(path: &OsStr, is_excluded: impl Fn(&Path) -> bool) -> OsString {
-    let entries = path.as_bytes().split(|byte| *byte == b':');
-    let kept_entries = entries
-        .filter(|entry| entry.starts_with(b"/") && !is_excluded(Path::new(OsStr::from_bytes(entry))))
-        .collect::<Vec<&[u8]>>()
-        .join(&b':');
-    if kept_entries.is_empty() { FALLBACK_PATH.into() } else { OsStr::from_bytes(&kept_entries).to_owned() }
+/// Returns [`SYSTEM_SEARCH_PATH`] if no entry remains, because an empty PATH means the current folder.
+fn absolute_path_entries_or_system_path(path: &OsStr, is_excluded: impl Fn(&Path) -> bool) -> OsString {
+    let kept_entries = split_search_path(path).filter(|entry| entry.is_absolute() && !is_excluded(entry));
+    let kept_path = join_search_path(kept_entries);
+    if kept_path.is_empty() { SYSTEM_SEARCH_PATH.into() } else { kept_path }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use plimsoll_system::paths::os_str_from_bytes;
 
     #[test]
     fn relative_and_empty_path_entries_are_not_searched() {
@@ -70,8 +65,8 @@ mod tests {
             ("/project/bin:.", "/project/bin", "/usr/bin:/bin"),
         ] {
             let path = OsStr::new(path);
-            assert_eq!(absolute_path_entries_or_fallback(path, |_| false), expected, "{path:?}");
-            assert_eq!(absolute_path_entries_or_fallback(path, in_project), outside, "{path:?}");
+            assert_eq!(absolute_path_entries_or_system_path(path, |_| false), expected, "{path:?}");
+            assert_eq!(absolute_path_entries_or_system_path(path, in_project), outside, "{path:?}");
             assert_eq!(
                 has_relative_entry(path),
                 path != expected && !path.eq("/project/bin:/usr/bin"),
@@ -82,10 +77,10 @@ mod tests {
 
     #[test]
     fn a_path_that_is_not_utf8_is_filtered_too() {
-        let path = OsStr::from_bytes(b".:/opt/\xff/bin:/usr/bin");
+        let path = os_str_from_bytes(b".:/opt/\xff/bin:/usr/bin");
         assert_eq!(
-            absolute_path_entries_or_fallback(path, |_| false),
-            OsStr::from_bytes(b"/opt/\xff/bin:/usr/bin")
+            absolute_path_entries_or_system_path(&path, |_| false),
+            os_str_from_bytes(b"/opt/\xff/bin:/usr/bin")
         );
     }
 }

@@ -19,11 +19,10 @@ use crate::time_limit::TimeLimit;
 use plimsoll_domain::git_names::CommitId;
 use plimsoll_domain::text;
 use plimsoll_store::disk;
+use plimsoll_system::paths::os_str_from_bytes;
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
 use std::fs::OpenOptions;
 use std::io::{Read, Write};
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -216,7 +215,7 @@ fn require_no_git_operation_or_conflict(
 
 fn query_path(folder: &Path, arguments: &[&str], limit: TimeLimit) -> Result<PathBuf, GitError> {
     let output = list_query::run_query_for_complete_output(folder, arguments, None, limit)?;
-    Ok(folder.join(OsStr::from_bytes(output.strip_suffix(b"\n").unwrap_or(&output))))
+    Ok(folder.join(os_str_from_bytes(output.strip_suffix(b"\n").unwrap_or(&output))))
 }
 
 /// The files to commit, and those that are excluded.
@@ -238,7 +237,7 @@ impl CommitSelection {
         change: ChangedPath,
         secret_search_limit: TimeLimit,
     ) {
-        let path = folder.join(OsStr::from_bytes(&change.path));
+        let path = folder.join(os_str_from_bytes(&change.path));
         match path.symlink_metadata() {
             Err(_) if change.is_tracked && change.mode.is_none() => {
                 self.add_or_exclude_if_secret_name(change);

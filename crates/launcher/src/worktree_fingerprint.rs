@@ -15,13 +15,12 @@ use plimsoll_domain::digest::to_hex;
 use plimsoll_domain::git_names::CommitId;
 use plimsoll_store::disk;
 use plimsoll_store::disk::SKIPPED_FOLDERS;
+use plimsoll_system::file_metadata::{is_executable_by_owner, modification_time};
+use plimsoll_system::paths::{bytes_with_slashes, os_str_from_bytes};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
 use std::fs::Metadata;
 use std::io::Read;
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::time::Duration;
 
@@ -159,12 +158,12 @@ impl FileContents<'_> {
             let mode = object_info.get(..6)?;
             let id = object_info.rsplit(|byte| *byte == b' ').next()?;
             if mode == b"160000" {
-                self.add_nested_repository_files_from_disk(&folder.join(OsStr::from_bytes(path)), path)?;
+                self.add_nested_repository_files_from_disk(&folder.join(os_str_from_bytes(path)), path)?;
                 continue;
             }
             let is_link = mode == b"120000";
             let link_content =
-                if is_link { symlink_content(&folder.join(OsStr::from_bytes(path))) } else { None };
+                if is_link { symlink_content(&folder.join(os_str_from_bytes(path))) } else { None };
             self.add_content(path.to_owned(), link_content.unwrap_or_else(|| [mode, b" ", id].concat()))?;
         }
         Some(())
@@ -180,7 +179,7 @@ impl FileContents<'_> {
         let mut unhashed_files = Vec::new();
         for change in changes::changes_since_head_with_untracked(folder, head, None, self.limit).ok()? {
             let relative_path = change.path.clone();
-            let path = folder.join(OsStr::from_bytes(&change.path));
+            let path = folder.join(os_str_from_bytes(&change.path));
             match path.symlink_metadata() {
                 Ok(metadata) if metadata.is_symlink() => {
                     self.add_content(relative_path, symlink_content(&path)?)?;
@@ -227,7 +226,7 @@ impl FileContents<'_> {
         }
         let paths = &mut self.content_by_path.keys().map(Vec::as_slice);
         for (relative_path, _) in list_query::query_filters_of_paths(folder, paths, self.limit).ok()? {
-            self.add_disk_file_or_symlink(&folder.join(OsStr::from_bytes(&relative_path)), relative_path)?;
+            self.add_disk_file_or_symlink(&folder.join(os_str_from_bytes(&relative_path)), relative_path)?;
         }
         Some(())
     }
@@ -274,10 +273,10 @@ impl FileContents<'_> {
                 let path = entry.path();
                 let is_folder = path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir());
                 if !is_folder {
-                    let relative_path = path.strip_prefix(root).ok()?.as_os_str().as_bytes();
+                    let relative_path = bytes_with_slashes(path.strip_prefix(root).ok()?);
                     // In a submodule, `.git` is a file.
-                    if relative_path != b".git" {
-                        self.add_disk_file_or_symlink(&path, [path_prefix, relative_path].concat())?;
+                    if *relative_path != *b".git" {
+                        self.add_disk_file_or_symlink(&path, [path_prefix, &relative_path].concat())?;
                     }
                 } else if !SKIPPED_FOLDERS.iter().any(|skipped_name| entry.file_name() == *skipped_name) {
                     folders.push(path);
@@ -341,7 +340,7 @@ fn git_mode_of_change(change: &ChangedPath, metadata: &Metadata) -> String {
 
 fn git_mode_on_disk(metadata: &Metadata) -> &'static str {
     // Git stores one bit of a mode: whether the owner may run the file.
-    if metadata.permissions().mode() & 0o100 == 0 { "100644" } else { "100755" }
+    if is_executable_by_owner(metadata) { "100755" } else { "100644" }
 }
 
 /// Returns whether a file is small enough to be hashed, and readable by us.
@@ -350,14 +349,15 @@ fn can_be_hashed(path: &Path, metadata: &Metadata) -> bool {
 }
 
 fn size_and_time_content(mode: &str, metadata: &Metadata) -> Vec<u8> {
-    format!("{mode} {} bytes at {}.{}", metadata.len(), metadata.mtime(), metadata.mtime_nsec()).into_bytes()
+    let mtime = modification_time(metadata);
+    format!("{mode} {} bytes at {}.{}", metadata.len(), mtime.seconds, mtime.nanoseconds).into_bytes()
 }
 
 /// Returns the target path of a symbolic link as its content. Does not read the target. Returns `None` if the path
 /// is not a symbolic link.
 fn symlink_content(path: &Path) -> Option<Vec<u8>> {
     let target = std::fs::read_link(path).ok()?;
-    Some([b"120000 leads to ", target.as_os_str().as_bytes()].concat())
+    Some([b"120000 leads to ", target.as_os_str().as_encoded_bytes()].concat())
 }
 
 fn digest_of_file_unless_symlink(path: &Path) -> Option<String> {

@@ -245,13 +245,6 @@ pub fn flock_holder_pid(inode: u64) -> Option<u32> {
     platform::flock_holder_pid(inode)
 }
 
-/// Returns a descriptor that becomes readable once a child process has ended, or `None` if the system has no such
-/// descriptor.
-#[cfg(unix)]
-pub fn child_exit_descriptor(child: rustix::process::Pid) -> Option<std::os::fd::OwnedFd> {
-    platform::child_exit_descriptor(child)
-}
-
 /// Returns an id that changes with every boot of the system, or `None` if the system has none.
 pub fn boot_id() -> Option<String> {
     static BOOT_ID: OnceLock<Option<String>> = OnceLock::new();

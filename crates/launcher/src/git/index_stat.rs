@@ -6,10 +6,9 @@
 use super::list_query::{self, query_filters_of_paths};
 use super::trimmed_stdout;
 use crate::time_limit::TimeLimit;
+use plimsoll_system::file_metadata::modification_time;
+use plimsoll_system::paths::os_str_from_bytes;
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Maximum number of paths in one query; with more, all of them count as changed.
@@ -50,7 +49,7 @@ fn try_files_under_filter_matching_index_stat(
     Some(
         parse_ls_files_debug_entries(&output)
             .filter(|(path, index_stat)| {
-                matches_index_size_and_mtime(&root.join(OsStr::from_bytes(path)), *index_stat)
+                matches_index_size_and_mtime(&root.join(os_str_from_bytes(path)), *index_stat)
             })
             .map(lossy_path)
             .collect(),
@@ -73,8 +72,9 @@ struct IndexStat {
 /// store no nanoseconds.
 fn matches_index_size_and_mtime(path: &Path, index_stat: IndexStat) -> bool {
     path.symlink_metadata().is_ok_and(|metadata| {
-        metadata.mtime() == index_stat.mtime_seconds
-            && (index_stat.mtime_nanoseconds == 0 || metadata.mtime_nsec() == index_stat.mtime_nanoseconds)
+        let mtime = modification_time(&metadata);
+        mtime.seconds == index_stat.mtime_seconds
+            && (index_stat.mtime_nanoseconds == 0 || mtime.nanoseconds == index_stat.mtime_nanoseconds)
             && metadata.len() & 0xffff_ffff == index_stat.size
     })
 }

@@ -17,9 +17,9 @@ use crate::time_limit::TimeLimit;
 use plimsoll_store::disk::ResolvedFolders;
 use plimsoll_store::layout::{find_repository, shared_git_folder};
 use plimsoll_store::{disk, environment};
+use plimsoll_system::paths::os_str_from_bytes;
 use std::collections::BTreeSet;
-use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::OsStrExt;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -190,7 +190,7 @@ impl ConfiguredDrivers {
 /// Returns the settings that disable one driver.
 pub(super) fn settings_disabling_driver(driver: &[u8]) -> Vec<OsString> {
     let setting_with_suffix =
-        |suffix: &str| OsStr::from_bytes(&[driver, suffix.as_bytes()].concat()).to_owned();
+        |suffix: &str| os_str_from_bytes(&[driver, suffix.as_bytes()].concat()).into_owned();
     match driver.split(|byte| *byte == b'.').next() {
         // A required filter without a command is an error in git.
         Some(b"filter") => {
@@ -301,7 +301,7 @@ impl ProjectFolders {
         }
         let Some(file) = origin.strip_prefix(b"file:") else { return false };
         // Git lists files of the repository relative to its working folder.
-        let file = self.root.join(OsStr::from_bytes(file));
+        let file = self.root.join(os_str_from_bytes(file));
         let is_repository_config = self.repository_config.as_ref().is_some_and(|repository_config| {
             disk::canonicalize_or_keep(&file) == disk::canonicalize_or_keep(repository_config)
         });

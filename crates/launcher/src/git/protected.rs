@@ -12,8 +12,7 @@ use plimsoll_domain::git_names::{BranchName, CommitId, RepoPath};
 use plimsoll_domain::protected::{GitEntry, GitFailure};
 use plimsoll_store::layout::shared_git_folder;
 use plimsoll_store::{disk, volume};
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
+use plimsoll_system::paths::os_str_from_bytes;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -45,7 +44,8 @@ pub fn git_folder_identities_with_folder_prefix(folder: &Path) -> Result<String,
     let outcome = query_with_retry(folder, None, &["rev-parse", "--absolute-git-dir", "--show-prefix"])?;
     let identity = || {
         let mut lines = outcome.stdout.split(|byte| *byte == b'\n');
-        let git_folder = Path::new(OsStr::from_bytes(lines.next()?));
+        let git_folder = os_str_from_bytes(lines.next()?);
+        let git_folder = Path::new(&git_folder);
         let prefix = String::from_utf8_lossy(lines.next()?).into_owned();
         let common_git_folder = shared_git_folder(git_folder)?;
         Some(format!(

@@ -11,9 +11,9 @@ use crate::git_error::GitError;
 use crate::git_output;
 use crate::time_limit::TimeLimit;
 use plimsoll_domain::git_names::CommitId;
+use plimsoll_system::paths::os_str_from_bytes;
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::OsStrExt;
+use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
@@ -86,7 +86,7 @@ pub(super) fn exclude_filtered_files_and_return_filters(
 
 fn selected_regular_files(folder: &Path, selection: &CommitSelection) -> Vec<Vec<u8>> {
     let is_file = |path: &&Vec<u8>| {
-        folder.join(OsStr::from_bytes(path)).symlink_metadata().is_ok_and(|metadata| metadata.is_file())
+        folder.join(os_str_from_bytes(path)).symlink_metadata().is_ok_and(|metadata| metadata.is_file())
     };
     selection.paths.iter().filter(is_file).cloned().collect()
 }
@@ -157,5 +157,5 @@ fn filter_succeeds_on_all_files(
 }
 
 fn filter_setting(filter: &[u8], suffix: &str) -> OsString {
-    OsStr::from_bytes(&[b"filter.", filter, b".", suffix.as_bytes()].concat()).to_owned()
+    os_str_from_bytes(&[b"filter.", filter, b".", suffix.as_bytes()].concat()).into_owned()
 }

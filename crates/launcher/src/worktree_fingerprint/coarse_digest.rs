@@ -8,9 +8,8 @@ use crate::time_limit::TimeLimit;
 use crate::worktree_fingerprint::{
     FINGERPRINT_TIMEOUT, FileContents, git_mode_on_disk, size_and_time_content,
 };
+use plimsoll_system::paths::os_str_from_bytes;
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// The maximum number of files. Only metadata is read for each, so even this many take little time.
@@ -58,7 +57,7 @@ impl FileContents<'_> {
         ) {
             // `--porcelain` lists paths relative to the root, even if the current folder is a subfolder.
             let path = entry.get(3..)?.strip_prefix(folder_in_tree.prefix.as_slice())?;
-            let disk_path = folder.join(OsStr::from_bytes(path));
+            let disk_path = folder.join(os_str_from_bytes(path));
             match disk_path.symlink_metadata() {
                 Ok(metadata) if metadata.is_dir() => {
                     self.add_nested_repository_files_from_disk(&disk_path, path)?;
@@ -82,7 +81,7 @@ impl FileContents<'_> {
             if let Some(id_and_path) = entry.strip_prefix(b"160000 ") {
                 let tab = id_and_path.iter().position(|byte| *byte == b'\t')?;
                 let path = &id_and_path[tab + 1..];
-                self.add_nested_repository_files_from_disk(&folder.join(OsStr::from_bytes(path)), path)?;
+                self.add_nested_repository_files_from_disk(&folder.join(os_str_from_bytes(path)), path)?;
             }
         }
         Some(())
