@@ -1,12 +1,12 @@
 //! Loads settings (the project's override the user's, which override the defaults), and the client's own keys
 //! that change the auto-compact threshold.
 
-use crate::layout::append_to_path;
 use crate::{Project, StoreError, disk, environment, ledger, sessions};
 use plimsoll_domain::record::ClientCompactionSettings;
 use plimsoll_domain::settings::authority::{self, IgnoredKey};
 use plimsoll_domain::{RunId, SessionId, Settings};
 use plimsoll_protocol::client_settings::CompactionSettings;
+use plimsoll_system::paths::append_to_path;
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 
@@ -72,10 +72,7 @@ fn is_outside_project(user_path: &Path, root: &Path) -> bool {
 
 /// Returns the path of the user's own settings, which apply to every project; `None` without a home.
 pub fn user_settings_path() -> Option<PathBuf> {
-    let default_path =
-        || Some(append_to_path(environment::home_folder()?, &["/.config/plimsoll/settings.json"]));
-    let config_home = environment::xdg_folder("XDG_CONFIG_HOME");
-    config_home.map(|folder| append_to_path(&folder, &["/plimsoll/settings.json"])).or_else(default_path)
+    environment::config_home().map(|folder| append_to_path(&folder, &["/plimsoll/settings.json"]))
 }
 
 /// The content of one settings file: its raw keys, for merging with another file (null if there is no file),

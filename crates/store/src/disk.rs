@@ -333,7 +333,7 @@ impl GrowingReader {
 
 /// Creates a temporary file without a name, for data too large for memory. It disappears when it is closed.
 pub(crate) fn open_unnamed_temp_file() -> Result<File, StoreError> {
-    let folder = environment::variable("TMPDIR").map_or_else(|| PathBuf::from("/tmp"), PathBuf::from);
+    let folder = environment::temporary_folder();
     let random_number = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0);
     let path = folder.join(format!(".plimsoll-{}-{random_number:016x}", std::process::id()));
     // `EXCL`: the file is new, so it is neither a link nor another user's file.

@@ -2,13 +2,22 @@
 #![expect(clippy::disallowed_methods, reason = "this is the one place that reads the environment")]
 
 pub use plimsoll_system::files::is_executable;
+use plimsoll_system::paths::append_to_path;
+pub use plimsoll_system::user_environment::temporary_folder;
+use plimsoll_system::user_environment::{
+    CONFIG_FOLDER, DATA_FOLDER, HOME_VARIABLE, STATE_FOLDER, UserFolder, is_same_variable_name,
+    program_file_names,
+};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 /// Returns a variable that is set, not empty, and UTF-8.
 pub fn variable(name: &str) -> Option<String> {
-    let (_, value) = variables().iter().find(|(variable_name, _)| variable_name == name)?;
+    let is_variable = |variable_name: &OsString| {
+        variable_name == name || variable_name.to_str().is_some_and(|text| is_same_variable_name(text, name))
+    };
+    let (_, value) = variables().iter().find(|(variable_name, _)| is_variable(variable_name))?;
     value.to_str().filter(|value| !value.is_empty()).map(str::to_owned)
 }
 
@@ -44,7 +53,7 @@ pub fn numeric_variable(name: &str) -> Option<f64> {
 /// directory.
 pub fn home_folder() -> Option<&'static Path> {
     static HOME: OnceLock<Option<PathBuf>> = OnceLock::new();
-    let read_home = || variable("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
+    let read_home = || variable(HOME_VARIABLE).map(PathBuf::from).filter(|home| home.is_absolute());
     HOME.get_or_init(read_home).as_deref()
 }
 
@@ -52,21 +61,34 @@ pub fn home_folder() -> Option<&'static Path> {
 pub fn abbreviate_home(path: &str) -> String {
     let home = home_folder().and_then(Path::to_str).filter(|home| home.len() > 1);
     match home.and_then(|home| path.strip_prefix(home)) {
-        Some(path_in_home) if path_in_home.is_empty() || path_in_home.starts_with('/') => {
+        Some(path_in_home)
+            if path_in_home.is_empty() || path_in_home.starts_with(std::path::is_separator) =>
+        {
             format!("~{path_in_home}")
         }
         _ => path.to_owned(),
     }
 }
 
+/// Returns the folder for settings of programs (`XDG_CONFIG_HOME`); `None` without a home.
+pub fn config_home() -> Option<PathBuf> {
+    user_folder(CONFIG_FOLDER)
+}
+
 /// Returns the folder for state of programs (`XDG_STATE_HOME`); `None` without a home.
 pub fn state_home() -> Option<PathBuf> {
-    xdg_folder("XDG_STATE_HOME").or_else(|| Some(home_folder()?.join(".local/state")))
+    user_folder(STATE_FOLDER)
 }
 
 /// Returns the folder for data of programs that can be recreated (`XDG_DATA_HOME`); `None` without a home.
 pub fn data_home() -> Option<PathBuf> {
-    xdg_folder("XDG_DATA_HOME").or_else(|| Some(home_folder()?.join(".local/share")))
+    user_folder(DATA_FOLDER)
+}
+
+fn user_folder(folder: UserFolder) -> Option<PathBuf> {
+    xdg_folder(folder.xdg_variable)
+        .or_else(|| xdg_folder(folder.system_variable?))
+        .or_else(|| Some(append_to_path(home_folder()?, &[folder.path_below_home])))
 }
 
 /// Returns the working directory, or `.` if it cannot be determined.
@@ -75,9 +97,9 @@ pub fn current_dir() -> PathBuf {
 }
 
 /// Finds a program on the `PATH`. Relative entries are ignored: they depend on the working directory, and
-/// agents can write to the project. A name with a slash is used as a path.
+/// agents can write to the project. A name with a separator is used as a path.
 pub fn find_program(name: &str) -> Option<PathBuf> {
-    if name.contains('/') {
+    if name.contains(std::path::is_separator) {
         return Some(PathBuf::from(name)).filter(|path| is_executable(path));
     }
     find_all_programs(name).into_iter().find(|path| path.is_absolute())
@@ -91,7 +113,11 @@ pub fn path_variable() -> Option<OsString> {
 /// Returns every program of this name on the `PATH`, in the order of its entries.
 pub fn find_all_programs(name: &str) -> Vec<PathBuf> {
     let path = path_variable().unwrap_or_default();
-    std::env::split_paths(&path).map(|folder| folder.join(name)).filter(|path| is_executable(path)).collect()
+    let file_names = program_file_names(name, variable("PATHEXT").as_deref());
+    std::env::split_paths(&path)
+        .flat_map(|folder| file_names.iter().map(move |file_name| folder.join(file_name)).collect::<Vec<_>>())
+        .filter(|path| is_executable(path))
+        .collect()
 }
 
 /// Returns the folder of this program, with all links resolved; the other programs are there, too. On macOS

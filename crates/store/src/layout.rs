@@ -10,6 +10,7 @@ pub use project_root::{ProjectRoot, ProjectRootReason};
 
 use crate::{StoreError, disk, environment, gitignore, safe_open, volume};
 use ancestor_search::AncestorSearch;
+use plimsoll_system::paths::append_to_path;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -459,16 +460,6 @@ pub(crate) fn is_empty_except_gitignore(folder: &Path) -> bool {
 
 fn local_data_folder(root: &Path) -> PathBuf {
     append_to_path(root, &["/.claude/plimsoll"])
-}
-
-/// Builds a path in one allocation. Joining part by part would allocate each time, and every hook builds about
-/// a dozen paths.
-pub(crate) fn append_to_path(base: &Path, parts: &[&str]) -> PathBuf {
-    let length = parts.iter().map(|part| part.len()).sum::<usize>();
-    let mut path = std::ffi::OsString::with_capacity(base.as_os_str().len() + length);
-    path.push(base);
-    parts.iter().for_each(|part| path.push(part));
-    PathBuf::from(path)
 }
 
 fn with_suffix(path: &Path, suffix: &str) -> PathBuf {

@@ -42,8 +42,8 @@ pub struct ScannedTranscript<T> {
     pub error: Option<StoreError>,
 }
 
-/// Returns the folders in which the client keeps transcripts, also those that do not exist: in `CLAUDE_CONFIG_DIR`, or else in its default folder and in the
-/// XDG folder.
+/// Returns the folders in which the client keeps transcripts, also those that do not exist: in `CLAUDE_CONFIG_DIR`, or else
+/// in its default folder and in the XDG folder.
 pub fn possible_transcript_folders() -> Vec<PathBuf> {
     let xdg_folder = || {
         let config_folder = environment::xdg_folder("XDG_CONFIG_HOME");

@@ -24,11 +24,12 @@ pub use erasure_requests::ErasureRequest;
 pub use head::{LogHead, RecordedMemory, StreamPosition, UnsyncedEnd};
 use plimsoll_domain::SessionId;
 use plimsoll_domain::log_line::LogLine;
+use plimsoll_system::paths::append_to_path;
 pub use reader::{BackwardLines, ForwardLines, LineStart, RawLine};
 pub use verify::{LogFinding, VerificationReport};
 pub use writer::LogWriter;
 
-use crate::layout::{append_to_path, is_plain_file_name};
+use crate::layout::is_plain_file_name;
 use crate::{Durability, Project, StoreError, disk, lock, safe_open};
 use std::collections::BTreeSet;
 use std::path::PathBuf;

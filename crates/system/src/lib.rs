@@ -14,6 +14,7 @@ pub mod process_control;
 #[cfg(feature = "signals")]
 pub mod signals;
 pub mod standard_streams;
+pub mod user_environment;
 
 #[cfg(all(feature = "macos-answers", not(debug_assertions)))]
 compile_error!("`macos-answers` is only for tests: it hides what Linux reports");

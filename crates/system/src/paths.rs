@@ -6,7 +6,7 @@ mod platform;
 
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Converts bytes that git or another program has printed. On Windows they are UTF-8, and any others are replaced so that
 /// they name no file.
@@ -17,6 +17,12 @@ pub fn os_str_from_bytes(bytes: &[u8]) -> Cow<'_, OsStr> {
 /// Returns the bytes of a relative path as git prints it, with `/` between its parts.
 pub fn bytes_with_slashes(path: &Path) -> Cow<'_, [u8]> {
     platform::bytes_with_slashes(path)
+}
+
+/// Appends text, in which `/` separates names, to a path. Allocates once: joining part by part would allocate each time, and
+/// every hook builds about a dozen paths.
+pub fn append_to_path(base: &Path, parts: &[&str]) -> PathBuf {
+    platform::append_to_path(base, parts)
 }
 
 /// The value of `PATH` with which only the system's own programs are found.
@@ -48,12 +54,22 @@ mod tests {
     }
 
     #[test]
+    fn text_is_appended_to_a_path() {
+        let base = std::env::temp_dir();
+        for (parts, expected) in
+            [(&["/a/b", ".json"][..], base.join("a").join("b.json")), (&[], base.clone())]
+        {
+            assert_eq!(append_to_path(&base, parts), expected);
+        }
+    }
+
+    #[test]
     fn paths_that_git_prints_name_files_and_are_printed_again() {
         for path in ["a", "a/b c", "größe/☃"] {
             let converted = os_str_from_bytes(path.as_bytes());
             assert_eq!(*converted, *path);
             assert_eq!(*bytes_with_slashes(&Path::new("").join(&converted)), *path.as_bytes());
-            let nested: std::path::PathBuf = Path::new(&converted).components().collect();
+            let nested: PathBuf = Path::new(&converted).components().collect();
             assert_eq!(*bytes_with_slashes(&nested), *path.as_bytes());
         }
     }

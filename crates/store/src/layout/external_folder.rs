@@ -1,9 +1,9 @@
 //! The folder in the user's state for a project that has none of our files inside, and the check whether our
 //! hooks are installed in the project.
 
-use super::append_to_path;
 use crate::{disk, environment};
 use plimsoll_protocol::settings;
+use plimsoll_system::paths::append_to_path;
 use std::path::{Path, PathBuf};
 
 /// Returns `~/.local/state/plimsoll/projects/NAME-HASH`: the name is for people, the hash distinguishes

@@ -6,10 +6,10 @@
 
 #![expect(clippy::disallowed_types, reason = "part of the door to the disk")]
 
-use crate::layout::append_to_path;
 use crate::{Project, disk, size_limited_write};
 use plimsoll_domain::SessionId;
 use plimsoll_system::files::{OpenOptions, read_exact_at};
+use plimsoll_system::paths::append_to_path;
 use std::fs::File;
 use std::path::PathBuf;
 

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub(super) const SYSTEM_SEARCH_PATH: &str = "/usr/bin:/bin";
 
@@ -29,4 +29,12 @@ pub(super) fn join_search_path<'a>(entries: impl Iterator<Item = Cow<'a, Path>>)
         search_path.extend_from_slice(entry.as_os_str().as_bytes());
     }
     OsString::from_vec(search_path)
+}
+
+pub(super) fn append_to_path(base: &Path, parts: &[&str]) -> PathBuf {
+    let length = parts.iter().map(|part| part.len()).sum::<usize>();
+    let mut path = OsString::with_capacity(base.as_os_str().len() + length);
+    path.push(base);
+    parts.iter().for_each(|part| path.push(part));
+    PathBuf::from(path)
 }

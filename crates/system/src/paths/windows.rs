@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The usual folder of Windows. Neither git nor the client is found in it.
 pub(super) const SYSTEM_SEARCH_PATH: &str = r"C:\Windows\System32;C:\Windows";
@@ -31,4 +31,11 @@ pub(super) fn split_search_path(search_path: &OsStr) -> impl Iterator<Item = Cow
 pub(super) fn join_search_path<'a>(entries: impl Iterator<Item = Cow<'a, Path>>) -> OsString {
     let has_no_quotation_mark = |entry: &Cow<'_, Path>| !entry.as_os_str().as_encoded_bytes().contains(&b'"');
     std::env::join_paths(entries.filter(has_no_quotation_mark).map(Cow::into_owned)).unwrap_or_default()
+}
+
+/// A verbatim path (`\\?\C:\`) has only backslashes.
+pub(super) fn append_to_path(base: &Path, parts: &[&str]) -> PathBuf {
+    let mut path = base.as_os_str().to_owned();
+    parts.iter().for_each(|part| path.push(part.replace('/', "\\")));
+    PathBuf::from(path)
 }

@@ -1,0 +1,54 @@
+//! Where a system keeps a user's files, and how it names variables and programs.
+
+#[cfg_attr(unix, path = "user_environment/unix.rs")]
+#[cfg_attr(windows, path = "user_environment/windows.rs")]
+mod platform;
+
+#[cfg(any(windows, test))]
+mod program_names;
+
+use std::path::PathBuf;
+
+/// The variable with the user's home folder.
+pub const HOME_VARIABLE: &str = platform::HOME_VARIABLE;
+
+/// The folder for the settings of programs.
+pub const CONFIG_FOLDER: UserFolder = platform::CONFIG_FOLDER;
+
+/// The folder for the state of programs.
+pub const STATE_FOLDER: UserFolder = platform::STATE_FOLDER;
+
+/// The folder for data of programs that can be recreated.
+pub const DATA_FOLDER: UserFolder = platform::DATA_FOLDER;
+
+/// A folder of the user.
+#[derive(Debug, Clone, Copy)]
+pub struct UserFolder {
+    /// The variable of the XDG Base Directory Specification, which comes first on every system.
+    pub xdg_variable: &'static str,
+    /// The variable of the system.
+    pub system_variable: Option<&'static str>,
+    /// The path below the home folder if no variable is set.
+    pub path_below_home: &'static str,
+}
+
+/// Returns true if two names are the same variable. Windows ignores their case.
+pub fn is_same_variable_name(left: &str, right: &str) -> bool {
+    platform::is_same_variable_name(left, right)
+}
+
+/// Returns the folder for temporary files, if the user's variables name one.
+pub fn temporary_folder() -> PathBuf {
+    platform::temporary_folder()
+}
+
+/// Returns the names of the files that can be the program `name`, in the order of preference. On Windows the variable
+/// `PATHEXT` lists the endings of programs.
+pub fn program_file_names(name: &str, path_ext: Option<&str>) -> Vec<String> {
+    platform::program_file_names(name, path_ext)
+}
+
+/// Returns true if the file's name is that of a program. On Unix every name can be one.
+pub fn is_program_name(name: &str) -> bool {
+    platform::is_program_name(name)
+}
