@@ -12,11 +12,11 @@ use plimsoll_domain::exit_status::ExitStatus;
 use plimsoll_domain::text::{SafeText, capitalize};
 use plimsoll_domain::{Marker, Timestamp};
 use plimsoll_store::{clock, environment};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+pub use plimsoll_system::standard_streams::wait_and_check_stdout_closed;
+use plimsoll_system::standard_streams::{stderr_terminal_columns, stdout_terminal_columns};
 use std::fmt::Display;
 use std::io::{self, BufWriter, IsTerminal, Stderr, Stdout, StdoutLock, Write};
 use std::process::ExitCode;
-use std::time::Duration;
 
 /// The width if the terminal's width is unknown. Also the maximum, because longer lines are hard to read.
 const DEFAULT_WIDTH: usize = 100;
@@ -50,8 +50,7 @@ pub fn print_help(text: &str, is_for_stderr: bool) {
 
 /// Returns the width of the terminal on standard output, or `None` if it is not a terminal.
 pub fn terminal_columns() -> Option<usize> {
-    let size = is_terminal().then(|| rustix::termios::tcgetwinsize(rustix::stdio::stdout()).ok());
-    size.flatten().map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0)
+    is_terminal().then(stdout_terminal_columns).flatten().filter(|columns| *columns > 0)
 }
 
 /// Returns `COLUMNS` if it is set, otherwise the terminal's width but at most the default, otherwise the default. At least
@@ -156,8 +155,7 @@ pub fn print_to_stderr(text: impl Display) {
 
 /// Returns the width of the terminal on standard error, or `None` if it is not a terminal.
 fn stderr_columns() -> Option<usize> {
-    let size = is_error_terminal().then(|| rustix::termios::tcgetwinsize(rustix::stdio::stderr()).ok());
-    size.flatten().map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0)
+    is_error_terminal().then(stderr_terminal_columns).flatten().filter(|columns| *columns > 0)
 }
 
 /// Prints on standard error that there is nothing to show, and returns success. Standard output stays empty.
@@ -172,16 +170,6 @@ pub fn is_terminal() -> bool {
 
 pub fn is_error_terminal() -> bool {
     stderr().is_terminal()
-}
-
-/// Waits until the reader of standard output has closed it, or until the timeout. Returns true if it is closed.
-pub fn wait_and_check_stdout_closed(timeout: Duration) -> bool {
-    let stdout = rustix::stdio::stdout();
-    // `poll` always reports HUP and ERR, so no write is needed to detect that the reader has closed the pipe.
-    let mut poll_fds = [PollFd::new(&stdout, PollFlags::empty())];
-    let timeout = Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: i64::from(timeout.subsec_nanos()) };
-    let poll_result = poll(&mut poll_fds, Some(&timeout));
-    poll_result.is_ok() && poll_fds[0].revents().intersects(PollFlags::ERR | PollFlags::HUP)
 }
 
 /// A buffered writer to standard output, for output that other programs read.

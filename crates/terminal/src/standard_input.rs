@@ -1,11 +1,12 @@
 //! Reads standard input that is piped to a command. Never reads a terminal, except if the user requests standard input with `-`.
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use std::io::{IsTerminal, Stdin};
+pub use plimsoll_system::standard_streams::{ReadStep, wait_for_terminal_input};
+use plimsoll_system::standard_streams::{StandardInput, wait_for_first_input};
+use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 /// How long to wait for the first byte, because the program that writes to the pipe starts at the same time.
-const FIRST_BYTE_TIMEOUT: Timespec = Timespec { tv_sec: 0, tv_nsec: 300_000_000 };
+const FIRST_BYTE_TIMEOUT: Duration = Duration::from_millis(300);
 const MAX_DOCUMENT_BYTES: usize = 64 * 1024 * 1024;
 
 /// How long to wait for the end of the input. The notice shows this limit to the user.
@@ -35,16 +36,12 @@ pub fn read_nonblank_piped_input_up_to_max_wait() -> Option<Vec<u8>> {
 
 /// Reads a document from standard input. Returns `None` for a terminal, for blank input, or if no data arrives in time.
 pub fn read_nonblank_piped_input_if_data_arrives() -> Option<Vec<u8>> {
-    let stdin = std::io::stdin();
-    if stdin.is_terminal() {
+    if std::io::stdin().is_terminal() {
         return None;
     }
-    let mut poll_fds = [PollFd::new(&stdin, PollFlags::IN)];
-    let ready_count = poll(&mut poll_fds, Some(&FIRST_BYTE_TIMEOUT)).unwrap_or(0);
-    if ready_count == 0 {
-        return None;
-    }
-    let bytes = plimsoll_store::disk::read_stdin_up_to(MAX_DOCUMENT_BYTES as u64).ok()?;
+    let mut bytes = wait_for_first_input(FIRST_BYTE_TIMEOUT)?;
+    let max_further_bytes = MAX_DOCUMENT_BYTES.saturating_sub(bytes.len()) as u64;
+    bytes.append(&mut plimsoll_store::disk::read_stdin_up_to(max_further_bytes).ok()?);
     none_if_blank(bytes)
 }
 
@@ -74,50 +71,24 @@ fn none_if_blank(bytes: Vec<u8>) -> Option<Vec<u8>> {
 
 /// Reads standard input in steps, so that the caller can stop at any time.
 pub struct StandardInputReader {
-    stdin: Stdin,
+    input: StandardInput,
     bytes: Vec<u8>,
-}
-
-/// The result of one read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ReadStep {
-    /// Bytes were read.
-    BytesRead,
-    /// No bytes arrived before the timeout.
-    NothingYet,
-    /// The end of the input, or an error.
-    End,
 }
 
 impl StandardInputReader {
     /// Creates a reader. Returns `None` if standard input is a terminal.
     pub fn open_unless_terminal() -> Option<StandardInputReader> {
-        let stdin = std::io::stdin();
-        (!stdin.is_terminal()).then(|| StandardInputReader { stdin, bytes: Vec::new() })
+        let is_terminal = std::io::stdin().is_terminal();
+        (!is_terminal).then(|| StandardInputReader { input: StandardInput::new(), bytes: Vec::new() })
     }
 
     /// Waits for more bytes for at most `timeout`, and appends them. Keeps only the last bytes if there are too many.
     pub fn wait_and_append_next_bytes(&mut self, timeout: Duration) -> ReadStep {
-        let timeout =
-            Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: i64::from(timeout.subsec_nanos()) };
-        let mut poll_fds = [PollFd::new(&self.stdin, PollFlags::IN)];
-        if !poll(&mut poll_fds, Some(&timeout)).is_ok_and(|ready_count| ready_count > 0) {
-            return ReadStep::NothingYet;
-        }
-        let mut buffer = [0; 64 * 1024];
-        // Bypasses the buffer of `std`, because `poll` does not see bytes in it.
-        match rustix::io::read(&self.stdin, &mut buffer) {
-            Ok(0) => ReadStep::End,
-            Ok(byte_count) => {
-                self.bytes.extend_from_slice(&buffer[..byte_count]);
-                // The important part of the output is at its end.
-                let excess_bytes = self.bytes.len().saturating_sub(MAX_DOCUMENT_BYTES);
-                self.bytes.drain(..excess_bytes);
-                ReadStep::BytesRead
-            }
-            Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => ReadStep::NothingYet,
-            Err(_) => ReadStep::End,
-        }
+        let step = self.input.wait_and_append_next_bytes(&mut self.bytes, timeout);
+        // The important part of the output is at its end.
+        let excess_bytes = self.bytes.len().saturating_sub(MAX_DOCUMENT_BYTES);
+        self.bytes.drain(..excess_bytes);
+        step
     }
 
     pub fn has_bytes(&self) -> bool {

@@ -213,7 +213,7 @@ fn crates_depend_only_on_their_allowed_crates() {
         ("flows", &["protocol", "domain", "policy", "store", "secrets", "launcher"]),
         ("hooks", &["protocol", "domain", "policy", "store", "launcher", "flows"]),
         // The code for the user interface that the programs below share.
-        ("terminal", &["protocol", "domain", "policy", "store", "launcher", "flows"]),
+        ("terminal", &["protocol", "domain", "policy", "store", "launcher", "flows", "system"]),
         (
             "cli",
             &[
