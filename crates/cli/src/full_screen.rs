@@ -4,10 +4,11 @@ use plimsoll_domain::exit_status::ExitStatus;
 use plimsoll_protocol::untrusted_text::escape_hidden_characters;
 use plimsoll_store::environment;
 use plimsoll_terminal::console::{fail, fail_with};
+use plimsoll_terminal::signals::{END_SIGNALS, SignalListener};
+use plimsoll_terminal::standard_input::wait_for_terminal_input;
 use ratatui::buffer::Buffer;
 use ratatui::crossterm::event;
 use ratatui::{DefaultTerminal, Frame};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -22,25 +23,11 @@ const SIGNAL_GRACE_PERIOD: Duration = Duration::from_secs(1);
 /// Waits for a key or a resize; returns true if there is one. Fails if the terminal is closed: crossterm would
 /// read end of file again and again, and never return.
 pub(crate) fn wait_for_event(timeout: Duration) -> io::Result<bool> {
-    wait_for_stdin_or_fail_if_closed(Duration::ZERO)?;
+    wait_for_terminal_input(Duration::ZERO)?;
     if event::poll(Duration::ZERO)? {
         return Ok(true);
     }
-    wait_for_stdin_or_fail_if_closed(timeout)?;
-    event::poll(Duration::ZERO)
-}
-
-/// Waits for input, at most until the timeout. Fails if the terminal has been closed.
-fn wait_for_stdin_or_fail_if_closed(timeout: Duration) -> io::Result<()> {
-    let stdin = io::stdin();
-    let mut poll_fds = [PollFd::new(&stdin, PollFlags::IN)];
-    let timeout = Timespec::try_from(timeout).ok();
-    // A signal may interrupt the call; the caller checks for signals.
-    let _ = poll(&mut poll_fds, timeout.as_ref());
-    if poll_fds[0].revents().intersects(PollFlags::HUP | PollFlags::ERR) {
-        return Err(io::ErrorKind::BrokenPipe.into());
-    }
-    Ok(())
+    event::poll(wait_for_terminal_input(timeout)?)
 }
 
 /// A terminal whose cells are sanitized after drawing, so that no text can control the terminal.
@@ -98,15 +85,15 @@ fn signal_exit_code(signal_number: usize) -> u8 {
     u8::try_from(SIGNAL_EXIT_BASE + signal_number).unwrap_or(1)
 }
 
-/// Stores the number of the first HUP, INT or TERM signal, and exits the process after
+/// Stores the number of the first signal of [`END_SIGNALS`], and exits the process after
 /// [`SIGNAL_GRACE_PERIOD`]. The exit is needed because crossterm never returns from reading a closed terminal,
 /// and uses a whole core for it.
 #[expect(clippy::exit, reason = "the thread that would return an exit code is caught in a library")]
 fn spawn_signal_listener_with_delayed_exit(received_signal: Arc<AtomicUsize>) -> io::Result<()> {
-    // HUP, INT and TERM would each end the process with the terminal in raw mode.
-    let mut signals = signal_hook::iterator::Signals::new([1, 2, 15])?;
+    // Each of them would end the process with the terminal in raw mode.
+    let mut listener = SignalListener::new(END_SIGNALS)?;
     std::thread::spawn(move || {
-        let Some(signal_number) = signals.forever().next() else { return };
+        let Some(signal_number) = listener.wait_for_signal() else { return };
         let signal_number = usize::try_from(signal_number).unwrap_or_default();
         received_signal.store(signal_number, Ordering::SeqCst);
         std::thread::sleep(SIGNAL_GRACE_PERIOD);

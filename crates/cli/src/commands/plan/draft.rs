@@ -149,11 +149,8 @@ impl SignalFlags {
         let signal_flags = SignalFlags::default();
         // The client runs in its own process group, so Ctrl-C reaches only this process.
         for signal in signals::end_signals_not_ignored_at_start() {
-            signal_hook::flag::register_conditional_default(
-                signal,
-                Arc::clone(&signal_flags.client_answered),
-            )?;
-            signal_hook::flag::register(signal, Arc::clone(&signal_flags.signal_arrived))?;
+            signals::end_process_on_signal_if_set(signal, Arc::clone(&signal_flags.client_answered))?;
+            signals::set_flag_on_signal(signal, Arc::clone(&signal_flags.signal_arrived))?;
         }
         Ok(signal_flags)
     }
