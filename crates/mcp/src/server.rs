@@ -6,6 +6,7 @@ use crate::instructions::INSTRUCTIONS;
 use crate::tool_error::ToolError;
 use crate::tools::{self, Tool};
 use plimsoll_store::Project;
+use plimsoll_system::signals::{END_SIGNALS, SignalListener};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest, CustomResult,
     Implementation, InitializeRequestParams, InitializeResult, ListToolsResult, PaginatedRequestParams,
@@ -18,7 +19,6 @@ use std::future::Future;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Mutex, RwLock};
 
 /// How long the server waits at shutdown for running calls, so that commands can end their process groups.
@@ -191,7 +191,7 @@ async fn serve_stdio_until_input_end_or_signal(server: Server) -> ExitCode {
     let cancellation_token = running_service.cancellation_token();
     tokio::select! {
         _ = running_service.waiting() => {}
-        () = wait_for_sigint_sigterm_or_sighup() => {}
+        () = wait_for_end_signal() => {}
     }
     cancellation_token.cancel();
     // Running commands end their process groups before the server exits.
@@ -199,17 +199,15 @@ async fn serve_stdio_until_input_end_or_signal(server: Server) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Waits for SIGINT, SIGTERM or SIGHUP. The client sends SIGINT to its servers to end them.
-async fn wait_for_sigint_sigterm_or_sighup() {
-    let signals = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()].map(signal);
-    let [Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)] = signals else {
-        return std::future::pending().await;
-    };
-    tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
-        _ = hangup.recv() => {}
-    }
+/// Waits for a signal that ends the process. The client sends SIGINT to its servers to end them.
+async fn wait_for_end_signal() {
+    let Ok(mut listener) = SignalListener::new(END_SIGNALS) else { return std::future::pending().await };
+    let (sender, receiver) = tokio::sync::oneshot::channel();
+    std::thread::spawn(move || {
+        listener.wait_for_signal();
+        let _ = sender.send(());
+    });
+    let _ = receiver.await;
 }
 
 fn fail_with(message: &str) -> ExitCode {

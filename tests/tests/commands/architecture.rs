@@ -228,7 +228,7 @@ fn crates_depend_only_on_their_allowed_crates() {
                 "scripted-model",
             ],
         ),
-        ("mcp", &["domain", "store", "launcher", "flows"]),
+        ("mcp", &["domain", "store", "launcher", "flows", "system"]),
         // The optional programs, which use the network.
         ("linear", &["domain", "policy", "store", "secrets", "network", "flows", "terminal"]),
         ("otel", &["domain", "policy", "store", "secrets", "network", "flows", "terminal"]),
