@@ -408,7 +408,7 @@ mod tests {
         let user = folder.path().join(".config/plimsoll/settings.json");
         assert!(!is_outside_project(&user, project.root()));
         let (alias, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let link = |target: &Path, link: &Path| std::os::unix::fs::symlink(target, link).unwrap();
+        let link = |target: &Path, link: &Path| crate::test_links::symlink(target, link).unwrap();
         link(folder.path(), &alias.path().join("config"));
         link(other.path(), &folder.path().join("linked"));
         for (config_home, is_outside) in [

@@ -41,6 +41,8 @@ pub mod sessions;
 mod size_limited_write;
 pub mod state_file;
 pub mod tail;
+#[cfg(test)]
+mod test_links;
 pub mod transcripts;
 pub mod turn_log;
 pub mod unread_sessions;

@@ -231,13 +231,13 @@ fn names_and_dot_dots(path: &Path) -> Vec<OsString> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::symlink;
+    use crate::test_links::symlink;
 
     /// Creates `real/project/src/a.txt` and links that spell the same folders differently: `alias` leads to
     /// `real`, and `soon` to the missing `real/later`. Adds `src/out`, a link to `other`.
     fn create_folders() -> (tempfile::TempDir, PathBuf) {
         let folder = tempfile::tempdir().unwrap();
-        let root = fs::canonicalize(folder.path()).unwrap();
+        let root = canonicalize(folder.path()).unwrap();
         fs::create_dir_all(root.join("real/project/src")).unwrap();
         fs::create_dir_all(root.join("other/deep")).unwrap();
         fs::write(root.join("real/project/src/a.txt"), "a").unwrap();
@@ -333,7 +333,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn a_path_through_the_current_folder_of_the_process_is_recognized() {
-        let current_folder = fs::canonicalize(".").unwrap();
+        let current_folder = canonicalize(Path::new(".")).unwrap();
         assert!(is_inside(&current_folder, Path::new("/proc/self/cwd/new/file")));
         assert!(is_inside(&current_folder, Path::new("new/file")));
         assert!(!is_inside(&current_folder, Path::new("../file")));

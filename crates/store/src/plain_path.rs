@@ -61,6 +61,7 @@ pub(crate) fn is_absolute_and_normalized(path: &Path) -> bool {
 #[expect(clippy::disallowed_methods, reason = "the tests make the files")]
 mod tests {
     use super::*;
+    use crate::test_links::symlink;
 
     #[test]
     fn a_normalized_path_has_no_empty_or_dot_component() {
@@ -86,11 +87,11 @@ mod tests {
     #[test]
     fn a_path_is_resolved_like_the_standard_library_does() {
         let folder = tempfile::tempdir().unwrap();
-        let root = fs::canonicalize(folder.path()).unwrap();
+        let root = canonicalize(folder.path()).unwrap();
         fs::create_dir_all(root.join("a/b")).unwrap();
         fs::write(root.join("a/file"), "").unwrap();
-        std::os::unix::fs::symlink("a", root.join("link")).unwrap();
-        std::os::unix::fs::symlink("nowhere", root.join("broken")).unwrap();
+        symlink("a", root.join("link")).unwrap();
+        symlink("nowhere", root.join("broken")).unwrap();
         for path in [
             "",
             "a",
@@ -106,12 +107,12 @@ mod tests {
             "link/../a",
         ] {
             let path = root.join(path);
-            assert_eq!(canonicalize_or_keep(&path), fs::canonicalize(&path).unwrap(), "{}", path.display());
+            assert_eq!(canonicalize_or_keep(&path), canonicalize(&path).unwrap(), "{}", path.display());
         }
         for path in ["missing", "broken", "a/file/b", "link/missing"] {
             assert_eq!(canonicalize_or_keep(&root.join(path)), root.join(path));
         }
         assert_eq!(canonicalize_or_keep(Path::new("/")), Path::new("/"));
-        assert_eq!(canonicalize_or_keep(Path::new(".")), fs::canonicalize(".").unwrap());
+        assert_eq!(canonicalize_or_keep(Path::new(".")), canonicalize(Path::new(".")).unwrap());
     }
 }

@@ -224,9 +224,8 @@ fn unreadable_content(reason: &str) -> ProtectedContent {
 #[expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "the tests make the files")]
 mod tests {
     use super::*;
+    use crate::test_links::symlink;
     use std::fs;
-    use std::os::unix::ffi::OsStrExt;
-    use std::os::unix::fs::{PermissionsExt, symlink};
 
     fn entry_paths(entries: &[ProtectedEntry]) -> Vec<&str> {
         entries.iter().map(|entry| entry.path.as_str()).collect()
@@ -260,8 +259,11 @@ mod tests {
         assert_ne!(content_at(&changed, "tests/deep/a.sh"), content_at(&before, "tests/deep/a.sh"));
         fs::write(root.join("tests/deep/a.sh"), "one").unwrap();
         assert_eq!(read("tests"), before);
-        fs::set_permissions(root.join("tests/deep/a.sh"), fs::Permissions::from_mode(0o755)).unwrap();
-        assert_ne!(read("tests"), before, "run-parts leaves out what nobody may execute");
+        if cfg!(unix) {
+            let file = fs::File::open(root.join("tests/deep/a.sh")).unwrap();
+            plimsoll_system::files::set_mode(&file, 0o755).unwrap();
+            assert_ne!(read("tests"), before, "run-parts leaves out what nobody may execute");
+        }
     }
 
     #[test]
@@ -311,8 +313,10 @@ mod tests {
         assert_eq!(entry_paths(&read_protected_entries(folder.path(), &["wide".to_owned()])), ["wide/a.sh"]);
     }
 
+    #[cfg(unix)]
     #[test]
     fn a_name_that_is_not_utf8_counts_as_unreadable() {
+        use std::os::unix::ffi::OsStrExt;
         let folder = tempfile::tempdir().unwrap();
         let name = OsStr::from_bytes(b"a\xff");
         // Some file systems reject such a name.

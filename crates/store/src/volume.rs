@@ -23,15 +23,22 @@ pub fn is_same_volume(left: &Path, right: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::PermissionsExt;
 
     #[test]
     fn an_own_folder_is_writable_owned_and_has_free_space() {
         let folder = tempfile::tempdir().unwrap();
-        std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o750)).unwrap();
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o750)).unwrap();
+        }
         assert_eq!(
             access_rights(folder.path()),
-            Some(AccessRights { is_writable: true, mode: 0o750, is_owned_by_current_user: true })
+            Some(AccessRights {
+                is_writable: true,
+                mode: if cfg!(windows) { 0 } else { 0o750 },
+                is_owned_by_current_user: true
+            })
         );
         assert_eq!(access_rights(&folder.path().join("none")), None);
         assert!(available_bytes(folder.path()).is_some_and(|free| free > 0));

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::disk::{self, Durability};
+use crate::test_links::symlink;
 use std::fs;
-use std::os::unix::fs::symlink;
 
 /// Creates a project next to a folder with a secret.
 fn project_beside_secret() -> (tempfile::TempDir, PathBuf) {
@@ -17,6 +17,7 @@ fn project_beside_secret() -> (tempfile::TempDir, PathBuf) {
     (folder, project)
 }
 
+#[cfg(unix)]
 #[expect(clippy::disallowed_types, reason = "macOS has no call for it that rustix knows")]
 fn make_pipe(path: &Path) {
     assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
@@ -215,20 +216,27 @@ fn a_linked_client_folder_inside_the_project_is_used() {
     assert!(disk::is_folder(&project.join(".claude/plimsoll")));
 }
 
+#[cfg(unix)]
 #[test]
-fn only_plain_files_are_opened_and_opening_never_blocks() {
+fn no_pipe_or_device_is_opened_and_opening_never_blocks() {
     let (folder, project) = project_beside_secret();
     for path in [project.join(".claude/plimsoll/pipe"), folder.path().join("outside/pipe")] {
         make_pipe(&path);
         assert_all_refused(&path);
     }
-    let folder_path = project.join(".claude/plimsoll/folder");
-    fs::create_dir(&folder_path).unwrap();
-    assert_all_refused(&folder_path);
     // A device to which nothing is written: root could replace another one.
     assert!(matches!(disk::read(Path::new("/dev/zero")), Err(StoreError::NotAFile { .. })));
     symlink("/dev/zero", project.join("zero.md")).unwrap();
     assert!(disk::read(&project.join("zero.md")).is_err() && disk::open(&project.join("zero.md")).is_err());
+}
+
+#[test]
+fn a_folder_is_not_opened_as_a_file() {
+    let (folder, project) = project_beside_secret();
+    for path in [project.join(".claude/plimsoll/folder"), folder.path().join("outside/folder")] {
+        fs::create_dir(&path).unwrap();
+        assert_all_refused(&path);
+    }
 }
 
 #[test]
@@ -250,7 +258,9 @@ fn the_walk_behaves_the_same_without_openat2() {
     a_link_of_the_user_is_kept_and_its_target_is_written();
     no_link_leads_our_text_to_a_file_that_is_executed();
     a_linked_client_folder_inside_the_project_is_used();
-    only_plain_files_are_opened_and_opening_never_blocks();
+    #[cfg(unix)]
+    no_pipe_or_device_is_opened_and_opening_never_blocks();
+    a_folder_is_not_opened_as_a_file();
     a_file_larger_than_the_limit_is_named_and_not_read();
     files::set_openat2_enabled(true);
 }

@@ -15,4 +15,6 @@ mod harness;
 mod memory_snapshot;
 mod pending_turns;
 mod power_cut;
+// It mounts a small disk and takes permissions away.
+#[cfg(unix)]
 mod unusable_folders;
