@@ -340,7 +340,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (path, project) =
             (folder.path().join("user.json"), Project::with_local_files(&folder.path().join("project")));
-        write(&path, &user.replace("PROJECT", &project.root().display().to_string()));
+        let root_in_json = project.root().display().to_string().replace('\\', "\\\\");
+        write(&path, &user.replace("PROJECT", &root_in_json));
         write(&project.settings_path(), project_text);
         load_and_merge_user_and_project_files(Some(&path), |_| true, &project, &project.settings_path())
     }

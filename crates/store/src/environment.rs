@@ -14,10 +14,8 @@ use std::sync::OnceLock;
 
 /// Returns a variable that is set, not empty, and UTF-8.
 pub fn variable(name: &str) -> Option<String> {
-    let is_variable = |variable_name: &OsString| {
-        variable_name == name || variable_name.to_str().is_some_and(|text| is_same_variable_name(text, name))
-    };
-    let (_, value) = variables().iter().find(|(variable_name, _)| is_variable(variable_name))?;
+    let (_, value) =
+        variables().iter().find(|(variable_name, _)| is_same_variable_name(variable_name, name))?;
     value.to_str().filter(|value| !value.is_empty()).map(str::to_owned)
 }
 

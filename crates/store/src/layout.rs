@@ -503,10 +503,17 @@ mod tests {
 
     #[test]
     fn only_a_file_in_a_handoff_folder_is_a_handoff() {
-        let project = Project::with_local_files(Path::new("/p"));
+        let root = std::env::temp_dir().join("p");
+        let project = Project::with_local_files(&root);
         let name = "2026-01-07-1145.md";
-        for file in [format!(".claude/handoffs/{name}"), format!("/p/.claude/handoffs/{name}")] {
-            assert_eq!(project.resolve_handoff(&file), Some(Path::new("/p/.claude/handoffs").join(name)));
+        for file in
+            [format!(".claude/handoffs/{name}"), format!("{}/.claude/handoffs/{name}", root.display())]
+        {
+            assert_eq!(
+                project.resolve_handoff(&file),
+                Some(root.join(".claude/handoffs").join(name)),
+                "{file}"
+            );
         }
         for file in [
             "",

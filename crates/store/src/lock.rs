@@ -184,6 +184,10 @@ mod tests {
         let project = Project::with_local_files(folder.path());
         assert!(!is_folder_locked(project.root()));
         let lock = lock_folder_if_supported(project.root(), Duration::ZERO).unwrap();
+        if cfg!(windows) {
+            // Windows locks no folders: there, only the file in the user's state is locked.
+            return assert!(lock.is_none());
+        }
         assert!(lock.is_some() && is_folder_locked(project.root()) && is_run_locked(&project));
         let expected_holder = plimsoll_system::SHOWS_LOCK_HOLDERS.then(std::process::id);
         assert_eq!(lock_holder_pid(project.root()), expected_holder);

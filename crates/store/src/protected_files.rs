@@ -286,6 +286,8 @@ mod tests {
         assert!(is_unreadable(&&entries[0]), "{entries:?}");
     }
 
+    // Windows refuses to create a folder whose path is too long.
+    #[cfg(unix)]
     #[test]
     fn endlessly_nested_folders_become_one_unreadable_entry() {
         let folder = tempfile::tempdir().unwrap();

@@ -23,7 +23,7 @@ use path_walk::{Destination, PathWalk, WalkError};
 use plimsoll_system::files::{self, FileType, Folder, Metadata, OpenOptions};
 use registered_roots::PathBelowRoot;
 pub(crate) use registered_roots::reopen_folder;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -37,13 +37,11 @@ pub(crate) const MAX_LOG_BYTES: u64 = 512 * 1024 * 1024;
 /// Returns the maximum size of a file that is read whole. Logs, blobs and files that are below no root may be
 /// larger than other files.
 pub(crate) fn read_limit_larger_for_log_or_outside_root(path: &Path, is_below_root: bool) -> u64 {
-    let is_log_or_blob = |name: &str| {
-        let is_blob_name = || name.len() == 64 && name.bytes().all(|byte| byte.is_ascii_hexdigit());
-        name.ends_with(".jsonl") || name.ends_with(".log") || is_blob_name()
-    };
-    let name = path.file_name().and_then(OsStr::to_str);
-    let name = name.map(|name| name.strip_suffix(".zst").unwrap_or(name));
-    if !is_below_root || name.is_some_and(is_log_or_blob) { MAX_LOG_BYTES } else { MAX_FILE_BYTES }
+    let bytes = path.as_os_str().as_encoded_bytes();
+    let bytes = bytes.strip_suffix(b".zst").unwrap_or(bytes);
+    let is_blob = || bytes.last_chunk::<64>().is_some_and(|end| end.iter().all(u8::is_ascii_hexdigit));
+    let is_log_or_blob = || bytes.ends_with(b".jsonl") || bytes.ends_with(b".log") || is_blob();
+    if !is_below_root || is_log_or_blob() { MAX_LOG_BYTES } else { MAX_FILE_BYTES }
 }
 
 /// Returns true if a path is below a registered root: a project or a git folder.

@@ -7,6 +7,7 @@ mod platform;
 #[cfg(any(windows, test))]
 mod program_names;
 
+use std::ffi::OsStr;
 use std::path::PathBuf;
 
 /// The variable with the user's home folder.
@@ -33,7 +34,7 @@ pub struct UserFolder {
 }
 
 /// Returns true if two names are the same variable. Windows ignores their case.
-pub fn is_same_variable_name(left: &str, right: &str) -> bool {
+pub fn is_same_variable_name(left: &OsStr, right: &str) -> bool {
     platform::is_same_variable_name(left, right)
 }
 

@@ -148,30 +148,27 @@ mod tests {
 
     #[test]
     fn a_path_belongs_to_the_innermost_root_and_not_to_a_similar_name() {
-        register_root_merging_covered_git_roots(Path::new("/tmp/roots/project"), RootKind::Project);
-        register_root_merging_covered_git_roots(Path::new("/tmp/roots/project/inner/"), RootKind::Project);
-        register_root_merging_covered_git_roots(Path::new("/tmp/roots/project/.git"), RootKind::Git);
-        let path_below_root = |path: &str| {
-            find_innermost_root_restricting_path(Path::new(path))
-                .map(|below| below.path.display().to_string())
-        };
-        assert_eq!(path_below_root("/tmp/roots/project/a/b").as_deref(), Some("a/b"));
-        assert_eq!(path_below_root("/tmp/roots/project").as_deref(), Some("."));
-        assert_eq!(path_below_root("/tmp/roots/project/inner/a").as_deref(), Some("a"));
-        assert_eq!(
-            path_below_root("/tmp/roots/project/.git/a").as_deref(),
-            Some(".git/a"),
-            "walked to from the project"
-        );
-        register_root_merging_covered_git_roots(Path::new("/tmp/roots/late/.git"), RootKind::Git);
-        register_root_merging_covered_git_roots(Path::new("/tmp/roots/late"), RootKind::Project);
-        assert_eq!(
-            path_below_root("/tmp/roots/late/.git/a").as_deref(),
-            Some(".git/a"),
-            "in whatever order they are known"
-        );
-        assert_eq!(path_below_root("/tmp/roots/projects/a"), None);
-        assert_eq!(path_below_root("/tmp/roots/project/../a"), None);
+        let path_of = |path: &str| std::env::temp_dir().join("roots").join(path);
+        register_root_merging_covered_git_roots(&path_of("project"), RootKind::Project);
+        register_root_merging_covered_git_roots(&path_of("project/inner/"), RootKind::Project);
+        register_root_merging_covered_git_roots(&path_of("project/.git"), RootKind::Git);
+        // In whatever order they are known, a git folder is walked to from the project.
+        register_root_merging_covered_git_roots(&path_of("late/.git"), RootKind::Git);
+        register_root_merging_covered_git_roots(&path_of("late"), RootKind::Project);
+        for (path, expected) in [
+            ("project/a/b", Some("a/b")),
+            ("project", Some(".")),
+            ("project/inner/a", Some("a")),
+            ("project/.git/a", Some(".git/a")),
+            ("late/.git/a", Some(".git/a")),
+            ("projects/a", None),
+            ("project/../a", None),
+        ] {
+            let path = path_of(path);
+            let path_below_root = find_innermost_root_restricting_path(&path);
+            let path_below_root = path_below_root.as_ref().map(|path_below_root| path_below_root.path);
+            assert_eq!(path_below_root, expected.map(Path::new), "{}", path.display());
+        }
     }
 
     #[test]
@@ -182,8 +179,14 @@ mod tests {
         std::fs::create_dir(&folder).unwrap();
         register_root_merging_covered_git_roots(&folder, RootKind::Project);
         assert!(super::super::exists_after_checking_parents(&folder));
-        std::fs::remove_dir(&folder).unwrap();
+        // Windows does not remove a folder that is open.
+        if cfg!(unix) {
+            std::fs::remove_dir(&folder).unwrap();
+        }
         forget_open_folders(&folder);
+        if cfg!(windows) {
+            std::fs::remove_dir(&folder).unwrap();
+        }
         assert!(!super::super::exists_after_checking_parents(&folder));
         std::fs::create_dir(&folder).unwrap();
         std::fs::write(folder.join("file"), "").unwrap();

@@ -660,3 +660,52 @@ pub(super) fn file_system_kind(path: &Path) -> Option<FileSystemKind> {
         _ => FileSystemKind::Other,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_below_a_folder_in_every_spelling() {
+        for (folder, path, expected) in [
+            (r"C:\p", r"C:\p", Some(".")),
+            (r"C:\p\", r"C:\p\a\b", Some(r"a\b")),
+            (r"C:\p", r"c:/P/a/b", Some(r"a\b")),
+            (r"C:\p", r"\\?\C:\p\a", Some("a")),
+            (r"\\?\C:\p", r"C:\p\a", Some("a")),
+            (r"C:\größe", r"C:\GRÖSSE\a", None),
+            (r"C:\größe", r"C:\GRÖßE\a", Some("a")),
+            (r"\\server\share\p", r"\\?\UNC\SERVER\share\p\a", Some("a")),
+            (r"C:\p", r"C:\p\a\..\b", None),
+            (r"C:\p", r"C:\p-2\a", None),
+            (r"C:\p", r"D:\p\a", None),
+            (r"C:\p", r"C:p\a", None),
+            (r"C:\p", r"\p\a", None),
+        ] {
+            assert_eq!(
+                relative_path_below(Path::new(folder), Path::new(path)),
+                expected.map(Path::new),
+                "{folder} {path}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_file_is_replaced_while_another_program_reads_it_for_a_moment() {
+        let folder = std::env::temp_dir().join(format!("plimsoll-replace-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("file"), "old").unwrap();
+        let reader = fs::OpenOptions::new().read(true).share_mode(1).open(folder.join("file")).unwrap();
+        let closing = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(50));
+            drop(reader);
+        });
+        fs::write(folder.join("draft"), "new").unwrap();
+        let opened = Folder::open(&folder).unwrap();
+        opened.rename(OsStr::new("draft"), &opened, OsStr::new("file")).unwrap();
+        closing.join().unwrap();
+        assert_eq!(fs::read(folder.join("file")).unwrap(), b"new");
+        drop(opened);
+        fs::remove_dir_all(&folder).unwrap();
+    }
+}

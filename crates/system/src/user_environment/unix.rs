@@ -1,6 +1,7 @@
 //! The user's folders and programs on Unix.
 
 use super::UserFolder;
+use std::ffi::OsStr;
 use std::path::PathBuf;
 
 pub(super) const HOME_VARIABLE: &str = "HOME";
@@ -11,7 +12,7 @@ pub(super) const STATE_FOLDER: UserFolder =
 pub(super) const DATA_FOLDER: UserFolder =
     UserFolder { xdg_variable: "XDG_DATA_HOME", system_variable: None, path_below_home: "/.local/share" };
 
-pub(super) fn is_same_variable_name(left: &str, right: &str) -> bool {
+pub(super) fn is_same_variable_name(left: &OsStr, right: &str) -> bool {
     left == right
 }
 

@@ -2,6 +2,7 @@
 
 use super::UserFolder;
 pub(super) use super::program_names::{is_program_name, program_file_names};
+use std::ffi::OsStr;
 use std::path::PathBuf;
 
 /// The client finds the home folder by this variable, too. `HOME` is only there in some shells.
@@ -23,7 +24,7 @@ pub(super) const DATA_FOLDER: UserFolder = UserFolder {
     path_below_home: "/AppData/Local",
 };
 
-pub(super) fn is_same_variable_name(left: &str, right: &str) -> bool {
+pub(super) fn is_same_variable_name(left: &OsStr, right: &str) -> bool {
     left.eq_ignore_ascii_case(right)
 }
 
