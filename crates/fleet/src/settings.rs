@@ -5,6 +5,7 @@
 
 mod connection_string;
 pub(crate) mod libpq;
+mod local_server;
 pub(crate) mod pass_file;
 pub(crate) mod service_file;
 
@@ -14,7 +15,7 @@ pub(crate) use connection_string::{
 
 use libpq::{IGNORED_PARAMETERS, REJECTED_PARAMETERS, SUPPORTED_PARAMETERS};
 use postgres::Config;
-use postgres::config::{ChannelBinding, Host, TargetSessionAttrs};
+use postgres::config::{ChannelBinding, TargetSessionAttrs};
 use std::collections::BTreeMap;
 use std::error::Error as _;
 use std::fmt;
@@ -116,18 +117,12 @@ pub struct Server(pub(crate) Config);
 impl Server {
     /// Returns the folder of the Unix socket, or `None` for TCP.
     pub(crate) fn socket_folder(&self) -> Option<&Path> {
-        match self.0.get_hosts().first()? {
-            Host::Unix(folder) => Some(folder),
-            Host::Tcp(_) => None,
-        }
+        local_server::socket_folder(self.0.get_hosts().first()?)
     }
 
     /// Returns the host name that the certificate must have; empty for a socket.
     pub(crate) fn host_name(&self) -> &str {
-        match self.0.get_hosts().first() {
-            Some(Host::Tcp(name)) => name,
-            Some(Host::Unix(_)) | None => "",
-        }
+        self.0.get_hosts().first().map_or("", local_server::host_name)
     }
 
     fn port(&self) -> u16 {
@@ -292,7 +287,7 @@ fn client_config(
         ));
     }
     if config.get_hosts().is_empty() {
-        config.host_path(&defaults.socket_folder);
+        local_server::set_default_host(&mut config, &defaults.socket_folder);
     }
     if config.get_ports().is_empty() {
         config.port(DEFAULT_PORT);
