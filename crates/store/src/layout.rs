@@ -282,7 +282,7 @@ impl Project {
         let path = self.root.join(file);
         let name =
             path.file_name()?.to_str().filter(|name| is_plain_file_name(name) && name.ends_with(".md"))?;
-        let is_in = |folder: PathBuf| folder.join(name).as_os_str() == path.as_os_str();
+        let is_in = |folder: PathBuf| folder.join(name) == path;
         let is_handoff = is_in(self.handoffs_folder())
             || self
                 .earlier_external_project()
