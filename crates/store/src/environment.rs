@@ -5,8 +5,8 @@ pub use plimsoll_system::files::is_executable;
 use plimsoll_system::paths::append_to_path;
 pub use plimsoll_system::user_environment::temporary_folder;
 use plimsoll_system::user_environment::{
-    CONFIG_FOLDER, DATA_FOLDER, HOME_VARIABLE, STATE_FOLDER, UserFolder, is_same_variable_name,
-    program_file_names,
+    CONFIG_FOLDER, DATA_FOLDER, HOME_VARIABLE, STATE_FOLDER, UserFolder, current_folder,
+    is_same_variable_name, program_file_names,
 };
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -91,7 +91,7 @@ fn user_folder(folder: UserFolder) -> Option<PathBuf> {
 
 /// Returns the working directory, or `.` if it cannot be determined.
 pub fn current_dir() -> PathBuf {
-    std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."))
+    current_folder().unwrap_or_else(|_| PathBuf::from("."))
 }
 
 /// Finds a program on the `PATH`. Relative entries are ignored: they depend on the working directory, and

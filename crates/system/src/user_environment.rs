@@ -8,6 +8,7 @@ mod platform;
 mod program_names;
 
 use std::ffi::OsStr;
+use std::io;
 use std::path::PathBuf;
 
 /// The variable with the user's home folder.
@@ -36,6 +37,14 @@ pub struct UserFolder {
 /// Returns true if two names are the same variable. Windows ignores their case.
 pub fn is_same_variable_name(left: &OsStr, right: &str) -> bool {
     platform::is_same_variable_name(left, right)
+}
+
+/// Returns the working folder, without links in its path.
+///
+/// # Errors
+/// The folder was removed, or its path cannot be read.
+pub fn current_folder() -> io::Result<PathBuf> {
+    platform::current_folder()
 }
 
 /// Returns the folder for temporary files, if the user's variables name one.

@@ -1,7 +1,10 @@
 //! The user's folders and programs on Unix.
 
+#![expect(clippy::disallowed_methods, reason = "`store` reads the environment by this module")]
+
 use super::UserFolder;
 use std::ffi::OsStr;
+use std::io;
 use std::path::PathBuf;
 
 pub(super) const HOME_VARIABLE: &str = "HOME";
@@ -14,6 +17,10 @@ pub(super) const DATA_FOLDER: UserFolder =
 
 pub(super) fn is_same_variable_name(left: &OsStr, right: &str) -> bool {
     left == right
+}
+
+pub(super) fn current_folder() -> io::Result<PathBuf> {
+    std::env::current_dir()
 }
 
 pub(super) fn temporary_folder() -> PathBuf {

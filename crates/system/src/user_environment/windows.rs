@@ -1,8 +1,11 @@
 //! The user's folders and programs on Windows.
 
+#![expect(clippy::disallowed_methods, reason = "`store` reads the environment by this module")]
+
 use super::UserFolder;
 pub(super) use super::program_names::{is_program_name, program_file_names};
 use std::ffi::OsStr;
+use std::io;
 use std::path::PathBuf;
 
 /// The client finds the home folder by this variable, too. `HOME` is only there in some shells.
@@ -26,6 +29,11 @@ pub(super) const DATA_FOLDER: UserFolder = UserFolder {
 
 pub(super) fn is_same_variable_name(left: &OsStr, right: &str) -> bool {
     left.eq_ignore_ascii_case(right)
+}
+
+/// Windows keeps the path as it was given, in any case and through any link.
+pub(super) fn current_folder() -> io::Result<PathBuf> {
+    crate::files::canonicalize(&std::env::current_dir()?)
 }
 
 pub(super) fn temporary_folder() -> PathBuf {
