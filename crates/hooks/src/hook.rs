@@ -70,12 +70,12 @@ fn current_program_name() -> String {
     command_name_if_hook_else_executable_name(std::env::args_os().next())
 }
 
-/// Returns the file name in the first argument of the command line. If no hook has that name, because the user started the
-/// program through another link, returns the executable's file name if a hook has it.
+/// Returns the program's name in the first argument of the command line. If no hook has that name, because the user started
+/// the program through another link, returns the executable's name if a hook has it.
 pub(crate) fn command_name_if_hook_else_executable_name(command_path: Option<OsString>) -> String {
-    let command_name = file_name(command_path.unwrap_or_default());
+    let command_name = program_name(command_path.unwrap_or_default());
     let executable_name =
-        || std::env::current_exe().ok().map(file_name).filter(|name| find_program(name).is_some());
+        || std::env::current_exe().ok().map(program_name).filter(|name| find_program(name).is_some());
     if find_program(&command_name).is_some() {
         command_name
     } else {
@@ -83,8 +83,10 @@ pub(crate) fn command_name_if_hook_else_executable_name(command_path: Option<OsS
     }
 }
 
-fn file_name(path: impl AsRef<Path>) -> String {
-    path.as_ref().file_name().unwrap_or_default().to_string_lossy().into_owned()
+/// Returns the file name of a program, on Windows without `.exe`.
+fn program_name(path: impl AsRef<Path>) -> String {
+    let file_name = path.as_ref().file_name().unwrap_or_default().to_string_lossy();
+    file_name.strip_suffix(std::env::consts::EXE_SUFFIX).unwrap_or(&file_name).to_owned()
 }
 
 /// Reports an invalid command line. Returns success, because a failure could end the client's session.

@@ -332,5 +332,6 @@ pub fn is_variable_allowlisted_for_sandbox(name: &str, value: &str, project: &Pa
 }
 
 // bubblewrap is a program for Linux, and the paths in these tests are absolute only on Unix.
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod tests;

@@ -7,6 +7,7 @@ use plimsoll_domain::turn::Turn;
 use plimsoll_store::{Project, StoreError, TurnLog, clock};
 use serde_json::Value;
 use std::cmp::Reverse;
+use std::path::Path;
 
 /// The conditions that a turn must meet. The default selects all turns of the main streams.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -159,19 +160,14 @@ impl TurnSelection {
             .as_ref()
             .is_none_or(|tool| calls.iter().any(|tool_call| tool_call.name.eq_ignore_ascii_case(tool)))
             && self.iteration.is_none_or(|number| turn.ext().get("iteration") == Some(&Value::from(number)))
-            && self
-                .file_path
-                .as_ref()
-                .is_none_or(|file| file_paths_in_calls(turn).iter().any(|path| path_ends_with(path, file)))
+            && self.file_path.as_ref().is_none_or(|file| {
+                file_paths_in_calls(turn).iter().any(|path| Path::new(path).ends_with(file))
+            })
             && self
                 .contained_text
                 .as_ref()
                 .is_none_or(|text| labeled_texts(turn).iter().any(|(_, text_part)| text_part.contains(text)))
     }
-}
-
-fn path_ends_with(path: &str, requested_path: &str) -> bool {
-    path == requested_path || path.strip_suffix(requested_path).is_some_and(|parent| parent.ends_with('/'))
 }
 
 /// Returns the path argument of each call that has one.

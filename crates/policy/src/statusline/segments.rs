@@ -8,6 +8,9 @@ use plimsoll_domain::level::{Level, Thresholds};
 use plimsoll_domain::memory::HeapPressure;
 use plimsoll_domain::statusline::{Color, Segment, SegmentFormat, SegmentKind, StatusLine, format};
 use plimsoll_domain::text::{format_tokens, to_safe_single_line, truncate_end, truncate_start};
+use std::borrow::Cow;
+use std::ffi::OsStr;
+use std::path::Path;
 
 /// The state of a segment, which determines its color.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -219,8 +222,9 @@ fn model_fields(view: &StatusLineView) -> Result<SegmentFields, HiddenReason> {
 fn directory_fields(view: &StatusLineView) -> Result<SegmentFields, HiddenReason> {
     let path = to_safe_single_line(view.directory.as_deref().unwrap_or_default());
     let path = Some(path).filter(|path| !path.is_empty()).ok_or(NotReported("working directory"))?;
-    let folder_name = path.rsplit('/').find(|part| !part.is_empty()).unwrap_or(&path);
-    Ok(vec![("name", truncate_end(folder_name, 40)), ("path", truncate_start(&path, 80))])
+    let folder_name =
+        Path::new(&path).file_name().map_or(Cow::Borrowed(path.as_str()), OsStr::to_string_lossy);
+    Ok(vec![("name", truncate_end(&folder_name, 40)), ("path", truncate_start(&path, 80))])
 }
 
 fn changed_lines_fields_unless_zero(view: &StatusLineView) -> Result<SegmentFields, HiddenReason> {
