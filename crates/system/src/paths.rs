@@ -25,6 +25,21 @@ pub fn append_to_path(base: &Path, parts: &[&str]) -> PathBuf {
     platform::append_to_path(base, parts)
 }
 
+/// Returns the name of the file of one of our programs, on Windows with `.exe`.
+pub fn program_file_name(name: &str) -> Cow<'_, str> {
+    platform::program_file_name(name)
+}
+
+/// Returns the path of one of our programs in a folder.
+pub fn program_path(folder: &Path, name: &str) -> PathBuf {
+    folder.join(&*program_file_name(name))
+}
+
+/// Returns the name of the program in a file, which is the file's name, on Windows without `.exe`.
+pub fn program_name(path: &Path) -> Cow<'_, str> {
+    platform::program_name(path)
+}
+
 /// The value of `PATH` with which only the system's own programs are found.
 pub const SYSTEM_SEARCH_PATH: &str = platform::SYSTEM_SEARCH_PATH;
 
@@ -51,6 +66,17 @@ mod tests {
             assert_eq!(split, entries.iter().map(Path::new).collect::<Vec<_>>());
             assert_eq!(join_search_path(split.into_iter()), search_path);
         }
+    }
+
+    #[test]
+    fn a_program_has_its_name_in_every_folder() {
+        for name in ["plimsoll", "plimsoll-mcp", "a.b"] {
+            assert_eq!(program_name(&program_path(Path::new("folder"), name)), name);
+            assert_eq!(program_name(Path::new(name)), name);
+        }
+        let expected = if cfg!(windows) { "plimsoll" } else { "plimsoll.EXE" };
+        assert_eq!(program_name(Path::new("folder/plimsoll.EXE")), expected);
+        assert_eq!(program_name(Path::new("")), "");
     }
 
     #[test]

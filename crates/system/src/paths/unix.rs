@@ -15,6 +15,14 @@ pub(super) fn bytes_with_slashes(path: &Path) -> Cow<'_, [u8]> {
     Cow::Borrowed(path.as_os_str().as_bytes())
 }
 
+pub(super) fn program_file_name(name: &str) -> Cow<'_, str> {
+    Cow::Borrowed(name)
+}
+
+pub(super) fn program_name(path: &Path) -> Cow<'_, str> {
+    path.file_name().unwrap_or_default().to_string_lossy()
+}
+
 pub(super) fn split_search_path(search_path: &OsStr) -> impl Iterator<Item = Cow<'_, Path>> {
     let entries = search_path.as_bytes().split(|byte| *byte == b':');
     entries.map(|entry| Cow::Borrowed(Path::new(OsStr::from_bytes(entry))))

@@ -23,6 +23,17 @@ pub(super) fn bytes_with_slashes(path: &Path) -> Cow<'_, [u8]> {
     Cow::Owned(bytes.iter().map(|byte| if *byte == b'\\' { b'/' } else { *byte }).collect())
 }
 
+pub(super) fn program_file_name(name: &str) -> Cow<'_, str> {
+    Cow::Owned(format!("{name}.exe"))
+}
+
+/// A program may also be started by its name without the ending.
+pub(super) fn program_name(path: &Path) -> Cow<'_, str> {
+    let has_ending = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("exe"));
+    let name = if has_ending { path.file_stem() } else { path.file_name() };
+    name.unwrap_or_default().to_string_lossy()
+}
+
 pub(super) fn split_search_path(search_path: &OsStr) -> impl Iterator<Item = Cow<'_, Path>> {
     std::env::split_paths(search_path).map(Cow::Owned)
 }
