@@ -36,6 +36,7 @@ pub mod worktree_fingerprint;
 use child::ChildOptions;
 use plimsoll_domain::build::BuildInfo;
 use plimsoll_domain::workers::DATABASE_URL_VARIABLE;
+use plimsoll_system::paths::program_name;
 use plimsoll_system::process_control::{exit_signal, replace_process, set_new_process_group};
 use search_path::command_with_only_absolute_path_entries;
 use std::ffi::OsString;
@@ -210,10 +211,7 @@ fn query_build_info_if_program_name_matches(
     let outcome = run_without_stdin(command, Duration::from_secs(5));
     let build_info =
         BuildInfo::from_json(&String::from_utf8_lossy(&outcome.stdout)).filter(|_| outcome.succeeded())?;
-    program
-        .file_name()
-        .is_some_and(|file_name| file_name == build_info.program.as_str())
-        .then_some(build_info)
+    (program_name(program) == build_info.program).then_some(build_info)
 }
 
 /// Runs a program with `input` on its standard input. No shell is used: the first argument is the program,
