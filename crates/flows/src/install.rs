@@ -39,6 +39,7 @@ pub use plimsoll_domain::settings::CompactionChoice;
 use plimsoll_protocol::settings::{self, EntryOptions, HookSupport, InvalidSettings};
 use plimsoll_store::disk::{self, Durability};
 use plimsoll_store::{StoreError, environment};
+use plimsoll_system::paths::program_path;
 use program_home::version_link_or_upgrade_safe_program_path;
 pub use program_home::{
     copy_programs_and_update_version_link, planned_copy_folder, program_folder_or_copy_if_in_npm_or_plugin,
@@ -408,7 +409,7 @@ pub fn program_name_or_path_for_session(program: &str) -> String {
     if program_on_path.as_deref().and_then(Path::parent) == Some(program_folder.as_path()) {
         program.to_owned()
     } else {
-        program_folder.join(program).display().to_string()
+        program_path(&program_folder, program).display().to_string()
     }
 }
 
@@ -428,6 +429,6 @@ fn programs_missing_after_setup(options: EntryOptions) -> Vec<PathBuf> {
     let Some(program_folder) = program_folder_or_copy_if_in_npm_or_plugin() else { return Vec::new() };
     let mut names = settings::hook_and_status_line_programs(options);
     names.extend(options.include_memory.then(|| settings::servers::SERVER_PROGRAM.to_owned()));
-    let paths = names.into_iter().map(|program| program_folder.join(program));
+    let paths = names.into_iter().map(|program| program_path(&program_folder, &program));
     paths.filter(|path| !program_home::will_exist_after_setup(path)).collect()
 }

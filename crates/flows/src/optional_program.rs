@@ -4,6 +4,7 @@
 
 use plimsoll_store::layout::find_repository;
 use plimsoll_store::{Project, disk, environment};
+use plimsoll_system::paths::program_path;
 use std::fmt::{Display, Formatter};
 use std::path::{Path, PathBuf};
 
@@ -70,7 +71,7 @@ pub fn find_sibling_or_trusted_program(
     let folder = environment::executable_folder().unwrap_or_default();
     // Accepted even if that folder is inside the project: anyone who can write there could also replace the
     // running program.
-    let sibling_path = folder.join(name);
+    let sibling_path = program_path(&folder, name);
     if folder.is_absolute() && environment::is_executable(&sibling_path) {
         return Ok(sibling_path);
     }

@@ -11,18 +11,21 @@ use plimsoll_policy::doctor::{
 };
 use plimsoll_protocol::settings::{OurHookEntry, PROGRAM_NAMES, servers};
 use plimsoll_store::{Project, disk, environment};
+use plimsoll_system::paths::{program_name, program_path};
 use std::path::{Component, Path, PathBuf};
 
 pub(super) fn inspect_installed_programs(project: &Project, settings_files: &SettingsFiles) -> ProgramInfo {
     let install_folder = program_folder_or_copy_if_in_npm_or_plugin().unwrap_or_default();
     let optional_programs = optional_program::OPTIONAL_PROGRAMS
         .into_iter()
-        .filter(|program| disk::exists(&install_folder.join(program)));
+        .filter(|program| disk::exists(&program_path(&install_folder, program)));
     let programs = PROGRAM_NAMES.iter().copied().chain([servers::SERVER_PROGRAM]).chain(optional_programs);
     let sibling_programs: Vec<(String, ProgramStatus)> = programs
-        .map(|program| (program.to_owned(), run_program_to_query_status(&install_folder.join(program))))
+        .map(|program| {
+            (program.to_owned(), run_program_to_query_status(&program_path(&install_folder, program)))
+        })
         .collect();
-    let current_program = disk::canonicalize_or_keep(&install_folder.join("plimsoll"));
+    let current_program = disk::canonicalize_or_keep(&program_path(&install_folder, "plimsoll"));
     let (programs_on_path, is_first_on_path) =
         find_plimsoll_on_path_and_if_current_is_first(project, &current_program);
     ProgramInfo {
@@ -217,7 +220,7 @@ pub(super) fn run_program_to_query_status(path: &Path) -> ProgramStatus {
     if !environment::is_executable(path) {
         return ProgramStatus::NotExecutable;
     }
-    let is_hook_program = PROGRAM_NAMES.iter().any(|program| path.ends_with(program));
+    let is_hook_program = PROGRAM_NAMES.contains(&&*program_name(path));
     let version_argument = if is_hook_program { "version" } else { "--version" };
     plimsoll_launcher::query_own_program_build(path, &[version_argument, "--json"])
         .map_or(ProgramStatus::NoVersionReported, ProgramStatus::ReportedBuild)

@@ -8,6 +8,7 @@ use super::program_home::{
 };
 use super::{InstalledFileOutcome, LinkChange};
 use plimsoll_store::{disk, environment};
+use plimsoll_system::paths::program_path;
 use std::path::{Path, PathBuf};
 
 /// Links to our programs in one folder.
@@ -41,9 +42,11 @@ pub(super) fn plan_links_if_copied_and_no_other_plimsoll(
     {
         return None;
     }
-    let names = COMMAND_PROGRAMS.iter().filter(|name| disk::exists(&executable_folder.join(name)));
+    let names = COMMAND_PROGRAMS.iter().filter(|name| disk::exists(&program_path(&executable_folder, name)));
     let links: Vec<CommandLink> = names
-        .map(|name| decide_link_outcome(folder.join(name), version_link.join(name), &version_link))
+        .map(|name| {
+            decide_link_outcome(program_path(&folder, name), program_path(&version_link, name), &version_link)
+        })
         .collect();
     changes.extend(links.iter().filter(|link| link.outcome == InstalledFileOutcome::Written).map(|link| {
         LinkChange {
@@ -80,7 +83,7 @@ pub(super) fn plan_removal_of_our_links(changes: &mut Vec<LinkChange>) -> Vec<Pa
         return Vec::new();
     };
     let removals = COMMAND_PROGRAMS.iter().filter_map(|name| {
-        let path = folder.join(name);
+        let path = program_path(&folder, name);
         let target = disk::read_link_target(&path)
             .filter(|target| leads_through_version_link(target, &version_link))?;
         Some(LinkChange { path, before: Some(target), after: None })
@@ -93,7 +96,7 @@ pub(super) fn plan_removal_of_our_links(changes: &mut Vec<LinkChange>) -> Vec<Pa
 /// Returns the folder of our links, or `None` if it has no link of ours to `plimsoll`.
 pub(crate) fn command_link_folder() -> Option<PathBuf> {
     let (folder, version_link) = (user_bin_folder()?, current_version_link()?);
-    disk::read_link_target(&folder.join(COMMAND_PROGRAMS[0]))
+    disk::read_link_target(&program_path(&folder, COMMAND_PROGRAMS[0]))
         .filter(|target| leads_through_version_link(target, &version_link))
         .map(|_| folder)
 }
@@ -109,8 +112,9 @@ fn leads_through_version_link(target: &Path, version_link: &Path) -> bool {
 /// Returns true if the PATH has a `plimsoll` that is not one of our links, such as that of
 /// `npm install -g`. Folders in `node_modules`, which npx adds to the PATH, are ignored.
 fn is_other_plimsoll_on_path(version_link: &Path) -> bool {
-    let paths =
-        permanent_path_folders_outside_project().into_iter().map(|folder| folder.join(COMMAND_PROGRAMS[0]));
+    let paths = permanent_path_folders_outside_project()
+        .into_iter()
+        .map(|folder| program_path(&folder, COMMAND_PROGRAMS[0]));
     let mut programs = paths.filter(|path| environment::is_executable(path));
     programs.any(|path| {
         !disk::read_link_target(&path).is_some_and(|target| leads_through_version_link(&target, version_link))

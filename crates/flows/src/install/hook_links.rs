@@ -3,26 +3,26 @@
 
 use plimsoll_protocol::settings::PROGRAM_NAMES;
 use plimsoll_store::{StoreError, disk};
-use std::ffi::OsStr;
+use plimsoll_system::paths::{program_file_name, program_name, program_path};
 use std::path::Path;
 
-/// The executable file to which the names of all hook programs link.
-pub(super) const HOOK_PROGRAM_FILE: &str = "plimsoll-hook";
+/// The program to whose file the names of all hook programs link.
+pub(super) const HOOK_PROGRAM: &str = "plimsoll-hook";
 
 /// Creates the missing links of the hook programs in a folder that has the hook program's file. The links are
 /// relative, so they stay valid when the next `cargo install` replaces the file.
 pub(super) fn create_missing_hook_links(folder: &Path) -> Result<(), StoreError> {
-    if !disk::exists(&folder.join(HOOK_PROGRAM_FILE)) {
+    if !disk::exists(&program_path(folder, HOOK_PROGRAM)) {
         return Ok(());
     }
-    let paths = PROGRAM_NAMES.iter().map(|name| folder.join(name));
+    let link_target = program_file_name(HOOK_PROGRAM);
+    let paths = PROGRAM_NAMES.iter().map(|name| program_path(folder, name));
     paths
         .filter(|path| !disk::exists(path))
-        .try_for_each(|path| disk::create_link_if_missing(HOOK_PROGRAM_FILE, &path))
+        .try_for_each(|path| disk::create_link_if_missing(&link_target, &path))
 }
 
 /// Returns true if the path's file name is that of a hook program.
 pub(super) fn is_hook_program_name(path: &Path) -> bool {
-    let is_hook = |name: &str| PROGRAM_NAMES.contains(&name);
-    path.file_name().and_then(OsStr::to_str).is_some_and(is_hook)
+    PROGRAM_NAMES.contains(&&*program_name(path))
 }

@@ -8,6 +8,7 @@ use crate::optional_program;
 use plimsoll_domain::build::BuildInfo;
 use plimsoll_protocol::settings::PROGRAM_NAMES;
 use plimsoll_store::{Project, StoreError, disk, environment};
+use plimsoll_system::paths::program_path;
 use std::path::{Path, PathBuf};
 
 /// The programs other than the hooks. Each has its own executable file.
@@ -43,8 +44,10 @@ pub(super) fn version_link_or_upgrade_safe_program_path(program: &str) -> Option
     // In a dry run the link does not exist yet, so its path is computed.
     let version_link =
         current_version_link().filter(|_| needs_permanent_copy()).filter(|link| is_missing_or_link(link));
-    version_link
-        .map_or_else(|| upgrade_safe_or_direct_program_path(program), |folder| Some(folder.join(program)))
+    version_link.map_or_else(
+        || upgrade_safe_or_direct_program_path(program),
+        |folder| Some(program_path(&folder, program)),
+    )
 }
 
 /// Returns a link to one of our programs that stays valid after an upgrade, or the program's direct path if
@@ -52,22 +55,21 @@ pub(super) fn version_link_or_upgrade_safe_program_path(program: &str) -> Option
 /// (`/opt/homebrew/bin`, `~/.nix-profile/bin`, `~/.local/bin`).
 pub(crate) fn upgrade_safe_or_direct_program_path(program: &str) -> Option<PathBuf> {
     let program_folder = program_folder_or_copy_if_in_npm_or_plugin()?;
-    let direct_path = program_folder.join(program);
+    let direct_path = program_path(&program_folder, program);
     let leads_to_same_file = |folder: &Path, name: &str| {
-        let (direct_file, linked_file) = (program_folder.join(name), folder.join(name));
+        let (direct_file, linked_file) = (program_path(&program_folder, name), program_path(folder, name));
         disk::exists(&linked_file)
             && disk::canonicalize_or_keep(&linked_file) == disk::canonicalize_or_keep(&direct_file)
     };
     // The folder must also link to the hooks: some folders contain links only to the programs that users start.
     let has_hook_links = |folder: &Path| {
-        leads_to_same_file(folder, PROGRAM_NAMES[0])
-            || leads_to_same_file(folder, hook_links::HOOK_PROGRAM_FILE)
+        leads_to_same_file(folder, PROGRAM_NAMES[0]) || leads_to_same_file(folder, hook_links::HOOK_PROGRAM)
     };
     let permanent_folder =
         upgrade_safe_folders_by_preference().into_iter().find(|folder| has_hook_links(folder));
     let permanent_path = permanent_folder
         .filter(|folder| leads_to_same_file(folder, program))
-        .map(|folder| folder.join(program));
+        .map(|folder| program_path(&folder, program));
     Some(permanent_path.unwrap_or(direct_path))
 }
 
@@ -94,8 +96,11 @@ pub(super) fn permanent_path_folders_outside_project() -> Vec<PathBuf> {
 /// can have created it.
 fn is_permanent_folder_outside_project(folder: &Path, project_folders: &[PathBuf]) -> bool {
     !is_in_node_modules_or_plugin(folder, &disk::exists)
-        && optional_program::reason_if_relative_or_in_project(&folder.join("plimsoll"), project_folders)
-            .is_none()
+        && optional_program::reason_if_relative_or_in_project(
+            &program_path(folder, "plimsoll"),
+            project_folders,
+        )
+        .is_none()
 }
 
 /// Returns the project's root and working tree, without those that contain the home folder: programs in the
@@ -148,8 +153,9 @@ pub(crate) fn copy_programs_if_needed_and_create_hook_links() -> Result<Option<P
     if let Some(source_folder) = &source_folder {
         // Only files are copied. The links of the hook programs are created below, because npm's packages cannot
         // contain links.
-        let files = COMMAND_PROGRAMS.iter().chain([&hook_links::HOOK_PROGRAM_FILE]);
-        let files = files.map(|name| (source_folder.join(name), program_folder.join(name)));
+        let files = COMMAND_PROGRAMS.iter().chain([&hook_links::HOOK_PROGRAM]);
+        let files =
+            files.map(|name| (program_path(source_folder, name), program_path(&program_folder, name)));
         files
             .filter(|(from, _)| disk::exists(from))
             .try_for_each(|(from, to)| disk::copy_program_if_changed(&from, &to))?;
@@ -186,7 +192,10 @@ pub(super) fn will_exist_after_setup(path: &Path) -> bool {
         |path: &Path| disk::exists(path) || source_path(path).is_some_and(|from| disk::exists(&from));
     exists_or_will_be_copied(path)
         || hook_links::is_hook_program_name(path)
-            && exists_or_will_be_copied(&path.with_file_name(hook_links::HOOK_PROGRAM_FILE))
+            && exists_or_will_be_copied(&program_path(
+                path.parent().unwrap_or(path),
+                hook_links::HOOK_PROGRAM,
+            ))
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use plimsoll_policy::models::{MODEL_OPTION, split_off_option};
 use plimsoll_policy::read_only::supports_restricted_mode;
 use plimsoll_protocol::settings::{self, EntryOptions, HookSupport, OurHookEntry, agent, servers};
 use plimsoll_store::{Project, StoreError, disk, environment, lock, state_file};
+use plimsoll_system::paths::program_path;
 use std::path::Path;
 use std::time::Duration;
 
@@ -231,7 +232,8 @@ fn check_client_and_install_hook_programs(
 /// Returns those of these programs that are neither next to this one nor on the PATH, each once.
 fn missing_programs(programs: &[String]) -> Vec<String> {
     let is_missing = |program: &&String| {
-        let sibling_path = program_folder_or_copy_if_in_npm_or_plugin().map(|folder| folder.join(program));
+        let sibling_path =
+            program_folder_or_copy_if_in_npm_or_plugin().map(|folder| program_path(&folder, program));
         !sibling_path.is_some_and(|path| disk::exists(&path)) && environment::find_program(program).is_none()
     };
     let mut missing: Vec<String> = Vec::new();

@@ -16,6 +16,7 @@ use plimsoll_domain::{ProcessExit, RunId, RunState, RunStatus, Timestamp, Verdic
 use plimsoll_launcher::client::{self, ClientLaunch, ClientStartError, LaunchedClient};
 use plimsoll_launcher::git;
 use plimsoll_store::{Durability, Project, StoreError, clock, disk, environment, ledger, state_file};
+use plimsoll_system::paths::program_path;
 use std::path::{Path, PathBuf};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,8 +90,8 @@ impl ItemRunLaunch<'_> {
     pub(super) fn write_brief_and_start_or_resume_process(
         &self,
     ) -> Result<(LaunchedClient, bool), ItemRunStartError> {
-        let program =
-            environment::executable_folder().ok_or(ItemRunStartError::NoProgramFolder)?.join("plimsoll");
+        let program_folder = environment::executable_folder().ok_or(ItemRunStartError::NoProgramFolder)?;
+        let program = program_path(&program_folder, "plimsoll");
         let brief = serde_json::to_vec(self.brief).unwrap_or_default();
         disk::replace(self.brief_path, &brief, Durability::Lazy)?;
         let current_state = state_file::load_state(self.project, None)?;
