@@ -6,6 +6,7 @@ use plimsoll_flows::HookResponse;
 use plimsoll_flows::hook_invocation::is_review_session;
 use plimsoll_flows::hooks::{HookProgram, HookStart, PROGRAMS, find_program};
 use plimsoll_flows::install::hook_precedence::HookPartsToRun;
+use plimsoll_system::paths::program_name;
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::Path;
@@ -70,12 +71,12 @@ fn current_program_name() -> String {
     command_name_if_hook_else_executable_name(std::env::args_os().next())
 }
 
-/// Returns the program's name in the first argument of the command line. If no hook has that name, because the user started
-/// the program through another link, returns the executable's name if a hook has it.
+/// Returns the file name in the first argument of the command line. If no hook has that name, because the user started the
+/// program through another link, returns the executable's file name if a hook has it.
 pub(crate) fn command_name_if_hook_else_executable_name(command_path: Option<OsString>) -> String {
-    let command_name = program_name(command_path.unwrap_or_default());
+    let command_name = file_name(command_path.unwrap_or_default());
     let executable_name =
-        || std::env::current_exe().ok().map(program_name).filter(|name| find_program(name).is_some());
+        || std::env::current_exe().ok().map(file_name).filter(|name| find_program(name).is_some());
     if find_program(&command_name).is_some() {
         command_name
     } else {
@@ -83,10 +84,8 @@ pub(crate) fn command_name_if_hook_else_executable_name(command_path: Option<OsS
     }
 }
 
-/// Returns the file name of a program, on Windows without `.exe`.
-fn program_name(path: impl AsRef<Path>) -> String {
-    let file_name = path.as_ref().file_name().unwrap_or_default().to_string_lossy();
-    file_name.strip_suffix(std::env::consts::EXE_SUFFIX).unwrap_or(&file_name).to_owned()
+fn file_name(path: impl AsRef<Path>) -> String {
+    program_name(path.as_ref()).into_owned()
 }
 
 /// Reports an invalid command line. Returns success, because a failure could end the client's session.
