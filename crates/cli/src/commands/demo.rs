@@ -6,6 +6,7 @@ use plimsoll_scripted_model::scripted_agent::{AgentTurn, start_model_with_turn_s
 use plimsoll_scripted_model::{Request, ScriptedModel, Step};
 use plimsoll_store::disk::{self, Durability};
 use plimsoll_store::{Project, StoreError, environment};
+use plimsoll_system::paths::program_path;
 use plimsoll_terminal::console::{fail, print_text};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -129,7 +130,7 @@ impl DemoProject {
 
     fn run_plimsoll_until_exit(&self, client: &Path, model_url: &str) -> Result<Option<i32>, DemoError> {
         let program_folder = environment::executable_folder().ok_or(DemoError::ProgramFolderUnknown)?;
-        let program = program_folder.join("plimsoll");
+        let program = program_path(&program_folder, "plimsoll");
         let objective = "Work through fix_plan.md.";
         let arguments = [
             "run",
