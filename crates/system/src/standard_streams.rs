@@ -17,6 +17,12 @@ pub fn stderr_terminal_columns() -> Option<usize> {
     platform::stderr_terminal_columns()
 }
 
+/// Returns true if terminals understand ANSI escape sequences. A console of Windows only does after this call, and an old
+/// one never.
+pub fn enable_ansi_sequences() -> bool {
+    platform::enable_ansi_sequences()
+}
+
 /// Waits until the reader of standard output has closed it, or until the timeout. Returns true if it is closed. On Windows
 /// only a write shows this, so it always waits and returns false.
 pub fn wait_and_check_stdout_closed(timeout: Duration) -> bool {

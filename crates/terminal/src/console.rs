@@ -13,7 +13,9 @@ use plimsoll_domain::text::{SafeText, capitalize};
 use plimsoll_domain::{Marker, Timestamp};
 use plimsoll_store::{clock, environment};
 pub use plimsoll_system::standard_streams::wait_and_check_stdout_closed;
-use plimsoll_system::standard_streams::{stderr_terminal_columns, stdout_terminal_columns};
+use plimsoll_system::standard_streams::{
+    enable_ansi_sequences, stderr_terminal_columns, stdout_terminal_columns,
+};
 use std::fmt::Display;
 use std::io::{self, BufWriter, IsTerminal, Stderr, Stdout, StdoutLock, Write};
 use std::process::ExitCode;
@@ -33,14 +35,14 @@ pub fn print_text(text: impl Display) {
     };
 }
 
-/// Returns true if standard output is a terminal and `NO_COLOR` is not set.
+/// Returns true if standard output is a terminal that understands ANSI sequences, and `NO_COLOR` is not set.
 pub fn has_colors() -> bool {
-    is_terminal() && environment::variable("NO_COLOR").is_none()
+    is_terminal() && environment::variable("NO_COLOR").is_none() && enable_ansi_sequences()
 }
 
-/// Returns true if standard error is a terminal and `NO_COLOR` is not set.
+/// Returns true if standard error is a terminal that understands ANSI sequences, and `NO_COLOR` is not set.
 pub fn has_error_colors() -> bool {
-    is_error_terminal() && environment::variable("NO_COLOR").is_none()
+    is_error_terminal() && environment::variable("NO_COLOR").is_none() && enable_ansi_sequences()
 }
 
 /// Prints a help text, which consists of texts of the program and may contain colors.

@@ -15,6 +15,10 @@ pub(super) fn stderr_terminal_columns() -> Option<usize> {
     tcgetwinsize(rustix::stdio::stderr()).ok().map(|size| usize::from(size.ws_col))
 }
 
+pub(super) fn enable_ansi_sequences() -> bool {
+    true
+}
+
 pub(super) fn wait_and_check_stdout_closed(timeout: Duration) -> bool {
     let stdout = rustix::stdio::stdout();
     // `poll` always reports HUP and ERR, so no write is needed to detect that the reader has closed the pipe.

@@ -20,6 +20,11 @@ pub(super) fn stderr_terminal_columns() -> Option<usize> {
     terminal_size_of(io::stderr()).map(|(Width(columns), _)| usize::from(columns))
 }
 
+pub(super) fn enable_ansi_sequences() -> bool {
+    // `None` means that no console is there: a terminal such as mintty is a pipe, and understands the sequences.
+    anstyle_query::windows::enable_ansi_colors().unwrap_or(true)
+}
+
 pub(super) fn wait_and_check_stdout_closed(timeout: Duration) -> bool {
     std::thread::sleep(timeout);
     false
