@@ -173,18 +173,16 @@ impl Folder {
         self.0.create_dir(name)
     }
 
-    /// Creates a symbolic link, for which Windows requires a privilege or its developer mode.
+    /// Creates a symbolic link with a relative target, for which Windows requires a privilege or its developer mode.
     ///
     /// # Errors
     /// The error of the system call, also if the name is taken.
     pub fn create_link(&self, name: &OsStr, target: &Path) -> io::Result<()> {
         check_file_name(name)?;
-        // `DirExt` has a method of this name, too, which refuses an absolute target.
-        let is_folder = self.0.metadata(target).is_ok_and(|metadata| metadata.is_dir());
-        if is_folder {
-            DirExt::symlink_dir(&self.0, target, name)
+        if self.0.metadata(target).is_ok_and(|metadata| metadata.is_dir()) {
+            self.0.symlink_dir(target, name)
         } else {
-            DirExt::symlink_file(&self.0, target, name)
+            self.0.symlink_file(target, name)
         }
     }
 

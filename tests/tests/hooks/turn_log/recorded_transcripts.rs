@@ -77,6 +77,15 @@ fn check_transcript(path: &Path) {
         let blocks: Vec<&str> = turn.raw_response().iter().map(plimsoll_domain::turn::Block::json).collect();
         assert_eq!(blocks, message.blocks);
     }
+    // The ends of lines of Windows are no part of a turn.
+    let crlf_bytes = String::from_utf8(bytes.clone()).unwrap().replace('\n', "\r\n").into_bytes();
+    let from_crlf = capture_growing_transcript(&crlf_bytes, is_main, std::iter::empty());
+    assert_eq!(
+        contents_without_positions(&from_crlf),
+        contents_without_positions(&at_once),
+        "{}",
+        path.display()
+    );
     // Reading stops at the ends of lines, and 40 bytes before them.
     let ends = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1);
     let ends: Vec<usize> = ends.collect();
