@@ -40,6 +40,15 @@ pub fn program_name(path: &Path) -> Cow<'_, str> {
     platform::program_name(path)
 }
 
+/// Returns the absolute path of the POSIX shell, because the `PATH` may have relative entries. On Windows the shell comes
+/// with git, and the client needs it as well. `find_program` finds a program by its name or its path.
+pub fn shell_path(
+    git_path: impl Fn() -> &'static Path,
+    find_program: impl Fn(&str) -> Option<PathBuf>,
+) -> Cow<'static, Path> {
+    platform::shell_path(git_path, find_program)
+}
+
 /// The value of `PATH` with which only the system's own programs are found.
 pub const SYSTEM_SEARCH_PATH: &str = platform::SYSTEM_SEARCH_PATH;
 

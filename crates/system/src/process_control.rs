@@ -56,3 +56,9 @@ pub fn exit_signal(status: ExitStatus) -> Option<i32> {
 pub fn replace_process(command: &mut Command) -> io::Error {
     platform::replace_process(command)
 }
+
+/// Replaces this process with another program, as [`replace_process`] does, that reads `input` from its standard input.
+/// Fails above 64 KiB if the process is really replaced: nothing could write the rest.
+pub fn replace_process_with_input(command: &mut Command, input: &[u8]) -> io::Error {
+    platform::replace_process_with_input(command, input)
+}

@@ -23,6 +23,13 @@ pub(super) fn program_name(path: &Path) -> Cow<'_, str> {
     path.file_name().unwrap_or_default().to_string_lossy()
 }
 
+pub(super) fn shell_path(
+    _git_path: impl Fn() -> &'static Path,
+    _find_program: impl Fn(&str) -> Option<PathBuf>,
+) -> Cow<'static, Path> {
+    Cow::Borrowed(Path::new("/bin/sh"))
+}
+
 pub(super) fn split_search_path(search_path: &OsStr) -> impl Iterator<Item = Cow<'_, Path>> {
     let entries = search_path.as_bytes().split(|byte| *byte == b':');
     entries.map(|entry| Cow::Borrowed(Path::new(OsStr::from_bytes(entry))))

@@ -34,6 +34,20 @@ pub(super) fn program_name(path: &Path) -> Cow<'_, str> {
     name.unwrap_or_default().to_string_lossy()
 }
 
+/// Git's installer adds `cmd\git.exe` to the `PATH`, but not `bin\sh.exe` unless the user chooses so.
+pub(super) fn shell_path(
+    git_path: impl Fn() -> &'static Path,
+    find_program: impl Fn(&str) -> Option<PathBuf>,
+) -> Cow<'static, Path> {
+    /// Starting this path fails with an error that names no such file.
+    const MISSING_SHELL: &str = r"C:\Program Files\Git\bin\sh.exe";
+    // Git may also be `mingw64\bin\git.exe`.
+    let mut git_folders = git_path().ancestors().skip(2).take(2);
+    let shell_of_git = git_folders.find_map(|folder| find_program(folder.join(r"bin\sh.exe").to_str()?));
+    let shell = shell_of_git.or_else(|| find_program("sh"));
+    shell.map_or(Cow::Borrowed(Path::new(MISSING_SHELL)), Cow::Owned)
+}
+
 pub(super) fn split_search_path(search_path: &OsStr) -> impl Iterator<Item = Cow<'_, Path>> {
     std::env::split_paths(search_path).map(Cow::Owned)
 }
@@ -49,4 +63,22 @@ pub(super) fn append_to_path(base: &Path, parts: &[&str]) -> PathBuf {
     let mut path = base.as_os_str().to_owned();
     parts.iter().for_each(|part| path.push(part.replace('/', "\\")));
     PathBuf::from(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shell_of_git_comes_before_that_of_the_path() {
+        for (git, files, expected) in [
+            (r"C:\Git\cmd\git.exe", &[r"C:\Git\bin\sh.exe", "sh"][..], r"C:\Git\bin\sh.exe"),
+            (r"C:\Git\mingw64\bin\git.exe", &[r"C:\Git\bin\sh.exe"], r"C:\Git\bin\sh.exe"),
+            (r"C:\shims\git.exe", &["sh"], "sh"),
+            (r"C:\shims\git.exe", &[], r"C:\Program Files\Git\bin\sh.exe"),
+        ] {
+            let find_program = |name: &str| files.contains(&name).then(|| name.into());
+            assert_eq!(shell_path(|| Path::new(git), find_program), Path::new(expected), "{git} {files:?}");
+        }
+    }
 }

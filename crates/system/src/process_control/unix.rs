@@ -4,9 +4,9 @@
 use super::EndSignal;
 use crate::{ProcessIdentity, process_identity};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group, test_kill_process_group};
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Child, Command, ExitStatus};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 pub(super) fn set_new_process_group(command: &mut Command) -> &mut Command {
@@ -66,4 +66,22 @@ pub(super) fn exit_signal(status: ExitStatus) -> Option<i32> {
 
 pub(super) fn replace_process(command: &mut Command) -> io::Error {
     command.exec()
+}
+
+pub(super) fn replace_process_with_input(command: &mut Command, input: &[u8]) -> io::Error {
+    match create_filled_pipe_within_capacity(input) {
+        Ok(stdin) => command.stdin(stdin).exec(),
+        Err(error) => error,
+    }
+}
+
+/// Creates a pipe that contains exactly these bytes. Fails above 64 KiB, the capacity of a pipe, because nothing
+/// reads from it while we write.
+fn create_filled_pipe_within_capacity(input: &[u8]) -> io::Result<Stdio> {
+    if input.len() > 64 * 1024 {
+        return Err(io::Error::other(format!("{} bytes are too many to hand on", input.len())));
+    }
+    let (reader, mut writer) = io::pipe()?;
+    writer.write_all(input)?;
+    Ok(reader.into())
 }

@@ -3,9 +3,9 @@
 
 use super::EndSignal;
 use crate::{ProcessIdentity, descendant_process_ids, process_identity};
-use std::io;
+use std::io::{self, Write};
 use std::os::windows::process::CommandExt;
-use std::process::{Child, Command, ExitStatus};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 /// `CREATE_NEW_PROCESS_GROUP`: Ctrl-C does not reach the process.
@@ -52,12 +52,25 @@ pub(super) fn exit_signal(_status: ExitStatus) -> Option<i32> {
     None
 }
 
-#[expect(
-    clippy::exit,
-    reason = "the program's exit code is that of the program which it could not be replaced with"
-)]
 pub(super) fn replace_process(command: &mut Command) -> io::Error {
-    match command.status() {
+    exit_as_child(command.spawn())
+}
+
+pub(super) fn replace_process_with_input(command: &mut Command, input: &[u8]) -> io::Error {
+    let mut spawn_result = command.stdin(Stdio::piped()).spawn();
+    if let Ok(child) = &mut spawn_result
+        && let Some(mut stdin) = child.stdin.take()
+    {
+        // A write error is ignored: a program may close its input early.
+        let _ = stdin.write_all(input);
+    }
+    exit_as_child(spawn_result)
+}
+
+/// Waits for the child and exits with its exit code. Returns only on failure.
+#[expect(clippy::exit, reason = "the caller would end now if it could have been replaced")]
+fn exit_as_child(spawn_result: io::Result<Child>) -> io::Error {
+    match spawn_result.and_then(|mut child| child.wait()) {
         Ok(status) => std::process::exit(status.code().unwrap_or(1)),
         Err(error) => error,
     }
