@@ -13,7 +13,8 @@ mod read_only;
 mod work_summary;
 
 pub(crate) use command::{
-    build_remote_git_command, offline_plimsoll_repository_command, plimsoll_repository_read_only_command,
+    build_remote_git_command, git_path, offline_plimsoll_repository_command,
+    plimsoll_repository_read_only_command,
 };
 pub(crate) use diff_summary::truncate_to_whole_lines;
 pub use diff_summary::{ChangeSummary, summarize_changes_since};

@@ -36,9 +36,13 @@ pub mod worktree_fingerprint;
 use child::ChildOptions;
 use plimsoll_domain::build::BuildInfo;
 use plimsoll_domain::workers::DATABASE_URL_VARIABLE;
-use plimsoll_system::paths::program_name;
-use plimsoll_system::process_control::{exit_signal, replace_process, set_new_process_group};
+use plimsoll_store::environment;
+use plimsoll_system::paths::{program_name, shell_path};
+use plimsoll_system::process_control::{
+    exit_signal, replace_process, replace_process_with_input, set_new_process_group,
+};
 use search_path::command_with_only_absolute_path_entries;
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -72,13 +76,15 @@ impl CommandOutcome {
     }
 }
 
-/// The shell for command lines. The path is absolute because the PATH may have relative entries.
-const SHELL: &str = "/bin/sh";
+/// Returns the shell for command lines.
+fn shell() -> Cow<'static, Path> {
+    shell_path(git::git_path, environment::find_program)
+}
 
 /// Runs a user's command line with `sh -c` in `folder`. Only absolute entries of the PATH are searched for
 /// programs. The whole process group is ended at the timeout.
 pub fn run_user_shell_command(command_line: &str, folder: &Path, timeout: Duration) -> CommandOutcome {
-    let mut command = command_with_only_absolute_path_entries(SHELL);
+    let mut command = command_with_only_absolute_path_entries(&*shell());
     command.arg("-c").arg(command_line).current_dir(folder).env_remove(DATABASE_URL_VARIABLE);
     child::run(command, ChildOptions::with_timeout(timeout))
 }
@@ -103,7 +109,7 @@ pub fn run_project_shell_command_with_added_env(
     timeout: Duration,
     should_cancel: &dyn Fn() -> bool,
 ) -> CommandOutcome {
-    let mut command = Command::new(SHELL);
+    let mut command = Command::new(&*shell());
     command.arg("-c").arg(command_line).current_dir(folder).envs(added_variables.iter().cloned());
     // The command may run code that sessions wrote, so it does not get the address of the database.
     command.env_remove(DATABASE_URL_VARIABLE);
@@ -403,28 +409,12 @@ fn run_with_short_grace_and_output_limit(
 pub fn exec_with_stdin_using_shell_for_one_argument(arguments: &[String], input: &[u8]) -> std::io::Error {
     let (program, arguments) = match arguments {
         // A single argument is a user's command line, so the shell runs it.
-        [command_line] => (SHELL, vec!["-c".to_owned(), command_line.clone()]),
-        [program, arguments @ ..] => (program.as_str(), arguments.to_vec()),
+        [command_line] => (shell(), vec!["-c".to_owned(), command_line.clone()]),
+        [program, arguments @ ..] => (Cow::Borrowed(Path::new(program)), arguments.to_vec()),
         [] => return std::io::Error::other("no program is named"),
     };
-    match create_filled_pipe_within_capacity(input) {
-        Ok(stdin) => {
-            let mut command = command_with_only_absolute_path_entries(program);
-            replace_process(command.args(arguments).stdin(stdin))
-        }
-        Err(error) => error,
-    }
-}
-
-/// Creates a pipe that contains exactly these bytes. Fails above 64 KiB, the capacity of a pipe, because nothing
-/// reads from it while we write.
-fn create_filled_pipe_within_capacity(input: &[u8]) -> std::io::Result<Stdio> {
-    if input.len() > 64 * 1024 {
-        return Err(std::io::Error::other(format!("{} bytes are too many to hand on", input.len())));
-    }
-    let (reader, mut writer) = std::io::pipe()?;
-    writer.write_all(input)?;
-    Ok(reader.into())
+    let mut command = command_with_only_absolute_path_entries(&*program);
+    replace_process_with_input(command.args(arguments), input)
 }
 
 /// Runs a command with no standard input and collects its output.

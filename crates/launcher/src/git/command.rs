@@ -90,13 +90,17 @@ pub(super) fn find_working_tree_root(folder: &Path) -> Result<PathBuf, CommandOu
         .ok_or_else(no_repository_outcome)
 }
 
-/// Returns a command for git, found through an absolute entry of the PATH. The command starts in a folder of
-/// the project, where a relative entry would find a program of the project. Without an absolute entry for
-/// git, starting it fails.
-pub(super) fn git_command() -> Command {
+/// Returns the path of git, found through an absolute entry of the PATH. Commands start in a folder of the
+/// project, where a relative entry would find a program of the project. Without an absolute entry for git,
+/// starting it fails.
+pub(crate) fn git_path() -> &'static Path {
     static GIT: LazyLock<PathBuf> =
         LazyLock::new(|| environment::find_program("git").unwrap_or_else(|| "/no/git/on/the/PATH".into()));
-    command_with_only_absolute_path_entries(GIT.as_path())
+    GIT.as_path()
+}
+
+pub(super) fn git_command() -> Command {
+    command_with_only_absolute_path_entries(git_path())
 }
 
 pub(super) fn build_read_only_git_command(
