@@ -1,6 +1,6 @@
 //! Process information on Linux, limited to what macOS reports, for tests. `macos.rs` lists what is missing there.
 
-pub(super) use super::posix::is_pid_in_use;
+pub(super) use super::linux::is_pid_in_use;
 pub(super) use super::unreported::{
     child_exit_descriptor, flock_holder_pid, ignored_signal_mask, kernel_release,
 };
