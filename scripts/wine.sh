@@ -14,7 +14,7 @@ cd "$(dirname "$0")/.."
 fail() { printf 'wine.sh: %s\n' "$1" >&2; exit 1; }
 target=x86_64-pc-windows-gnu
 # The crates whose unit tests run under wine.
-crates=(domain protocol policy secrets)
+crates=(domain protocol policy secrets system store)
 case ${1:-} in
   "") [ $# = 0 ] ;;
   --units) [ $# = 1 ] || crates=("${@:2}") ;;
@@ -66,9 +66,8 @@ run_tests() {
   cargo nextest run --locked --cargo-quiet --show-progress none --no-fail-fast --test-threads "${TEST_THREADS:-$(($(getconf _NPROCESSORS_ONLN) * 2))}" "$@"
 }
 if [ "${1:-}" = --units ]; then
-  # wine has no compiler, which this test starts.
   CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER=$PWD/scripts/wine/run-test.sh \
-    run_tests --target "$target" "${crates[@]/#/--package=plimsoll-}" -E 'not test(/^arc_002_a_turn_cannot_be_created/)'
+    run_tests --profile wine-units --target "$target" "${crates[@]/#/--package=plimsoll-}"
   exit
 fi
 
