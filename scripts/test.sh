@@ -5,8 +5,8 @@
 # Usage: scripts/test.sh            everything
 #        scripts/test.sh --quick    while you work: format, lints, units and tables, the hooks, one whole run
 #        scripts/test.sh --tests    the tests alone: no format, no lints, nothing of what is released
-#        scripts/test.sh --long     what takes too long for every change: the tests of research/, and the hooks and whole runs with
-#                                   what macOS answers
+#        scripts/test.sh --long     what takes too long for every change: the tests of research/, the hooks and whole runs with what
+#                                   macOS answers, and the programs for Windows under wine
 #
 # On macOS there is only --quick: the other tests need programs that only Linux has.
 set -euo pipefail
@@ -155,6 +155,12 @@ if [ -n "${RUSTC_WORKSPACE_WRAPPER:-}" ]; then
   # It is compiled only where there is a nightly compiler.
   cargo update --quiet --workspace --locked --manifest-path fuzz/Cargo.toml
 fi
+if [ "$what" = --all ]; then
+  step "the hook program for Windows, lints"
+  windows=x86_64-pc-windows-gnu
+  [ -d "$(rustc --print target-libdir --target "$windows")" ] || rustup target add "$windows"
+  cargo check --quiet --locked --target "$windows" -p plimsoll-hooks
+fi
 
 step "what is fetched: client, judges, MCP Inspector"
 wait "$fetching"
@@ -179,6 +185,9 @@ elif [ "$what" = --long ]; then
   TEST_THREADS=${TEST_THREADS:-$(getconf _NPROCESSORS_ONLN)} run_tests default "${research[@]}" --no-fail-fast
   step "hooks and runs with what macOS answers"
   scripts/macos-answers.sh
+  step "unit tests and hooks as Windows programs, under wine"
+  scripts/wine.sh --units
+  scripts/wine.sh
 else
   step "examples in the documentation"
   cargo test --quiet "${workspace[@]}" --doc

@@ -79,7 +79,11 @@ mkdir -p "$programs"
 touch "$wine_folder/started"
 ln -f "$built/plimsoll.exe" "$drive/plimsoll/plimsoll.exe"
 while read -r hook; do ln -f "$built/plimsoll-hook.exe" "$drive/plimsoll/$hook.exe"; done <crates/hooks/programs.txt
-while read -r program; do ln -s "$PWD/scripts/wine/start.sh" "$programs/$program"; done < <(echo plimsoll && cat crates/hooks/programs.txt)
+# Also by the paths that `plimsoll init` writes into the settings: for Linux they are names, which the client finds on its PATH.
+while read -r program; do
+  ln -s "$PWD/scripts/wine/start.sh" "$programs/$program"
+  ln -s "$program" "$programs/C:\\plimsoll\\$program.exe"
+done < <(echo plimsoll && cat crates/hooks/programs.txt)
 export PLIMSOLL_BIN_DIR=$programs PLIMSOLL_REPLAYED_CLIENT=$build_folder/debug/replayed-client TMPDIR=$drive/t
 tests=(--package plimsoll-tests --test hooks)
 status=0

@@ -7,7 +7,7 @@
 [ "$(uname -s)" = Linux ] || { echo "start.sh is for Linux: Windows needs no wine" >&2; exit 1; }
 
 folder=${0%/*}
-name=${0##*/}
+name=${0##*[/\\]} name=${name%.exe}
 wine_folder=$(cd "$folder/.." && pwd -P) || exit 1
 drive=$wine_folder/prefix/drive_c
 program=$drive/plimsoll/$name.exe
