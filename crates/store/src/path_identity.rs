@@ -5,9 +5,10 @@
 //! All functions compare the text of the paths first, and make system calls only if that is not enough.
 #![expect(clippy::disallowed_methods, reason = "part of the door to the disk")]
 
-use crate::plain_path::is_absolute_and_normalized;
 use plimsoll_domain::file_names::{is_same_name_ignoring_case, may_be_same_name};
-use plimsoll_system::files::{FileIdentity, canonicalize, link_metadata, metadata};
+use plimsoll_system::files::{
+    FileIdentity, canonicalize, is_absolute_and_normalized, link_metadata, metadata,
+};
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};

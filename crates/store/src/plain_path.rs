@@ -1,8 +1,8 @@
 //! Operations on paths that are not below a registered root, and types that the disk module shares.
 
-use plimsoll_system::files::{canonicalize, exists_without_links};
+use plimsoll_system::files::{canonicalize, exists_without_links, is_absolute_and_normalized};
 use std::fs;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 /// Whether a write must survive a power cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,21 +40,6 @@ pub fn canonicalize_or_keep(path: &Path) -> PathBuf {
         return path.to_owned();
     }
     canonicalize(path).unwrap_or_else(|_| path.to_owned())
-}
-
-/// Returns true for an absolute path without empty, `.` or `..` components.
-pub(crate) fn is_absolute_and_normalized(path: &Path) -> bool {
-    // A path with empty or `.` components is longer than its components, which leave them out.
-    let mut length = 0;
-    for component in path.components() {
-        length += match component {
-            Component::Normal(name) => name.len() + 1,
-            Component::ParentDir => return false,
-            component => component.as_os_str().len(),
-        };
-    }
-    // The separator before the first name is the root.
-    path.is_absolute() && length == path.as_os_str().len() + 1
 }
 
 #[cfg(test)]

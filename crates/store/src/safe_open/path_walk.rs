@@ -4,12 +4,12 @@
 //! So no link leads outside, not even one that is created during the walk.
 
 use plimsoll_domain::file_names::is_same_name_ignoring_case;
-use plimsoll_system::files::{FileIdentity, FileType, Folder, Metadata, strip_folder};
+use plimsoll_system::files::{FileIdentity, FileType, Folder, Metadata, split_relative_path, strip_folder};
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
 use std::io;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 /// The limit of Linux (`MAXSYMLINKS`).
 const MAX_LINKS: usize = 40;
@@ -216,16 +216,7 @@ impl PathWalk<'_> {
             path
         };
         let mut path_parts = VecDeque::with_capacity(8);
-        for component in relative_path.components() {
-            match component {
-                Component::Normal(_) | Component::ParentDir => {
-                    path_parts.push_back(Cow::Borrowed(component.as_os_str()));
-                }
-                Component::CurDir => {}
-                // On Windows, a path that is not absolute can begin at the root of a drive.
-                Component::RootDir | Component::Prefix(_) => return None,
-            }
-        }
+        path_parts.extend(split_relative_path(relative_path)?.map(Cow::Borrowed));
         Some(path_parts)
     }
 

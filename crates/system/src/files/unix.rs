@@ -446,6 +446,23 @@ pub fn create_folder_and_parents(path: &Path, mode: u32) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(mode).create(path)
 }
 
+/// Splits a path that does not begin at a root into its names, with `..` and without `.`; `None` if it begins at a root.
+/// Splits bytes: [`Path::components`] takes 7,000 instructions more for the paths of one hook.
+pub fn split_relative_path(path: &Path) -> Option<impl Iterator<Item = &OsStr>> {
+    let bytes = path.as_os_str().as_bytes();
+    let names = bytes.split(|byte| *byte == b'/').filter(|name| !matches!(*name, b"" | b"."));
+    (!bytes.starts_with(b"/")).then(|| names.map(OsStr::from_bytes))
+}
+
+/// Returns true for an absolute path without empty, `.` or `..` components. Looks at bytes, for the same reason as
+/// [`split_relative_path`].
+pub fn is_absolute_and_normalized(path: &Path) -> bool {
+    let is_normal_component = |part: &[u8]| !matches!(part, b"" | b"." | b"..");
+    let relative_bytes = path.as_os_str().as_bytes().strip_prefix(b"/");
+    relative_bytes
+        .is_some_and(|relative_bytes| relative_bytes.split(|byte| *byte == b'/').all(is_normal_component))
+}
+
 /// Returns what follows a folder in a path, or `None` if the path does not begin with the folder.
 pub fn strip_folder<'p>(folder: &Path, path: &'p Path) -> Option<&'p Path> {
     path.strip_prefix(folder).ok()

@@ -516,6 +516,30 @@ pub fn create_folder_and_parents(path: &Path, _mode: u32) -> io::Result<()> {
     fs::create_dir_all(path)
 }
 
+/// Splits a path that does not begin at a root into its names, with `..` and without `.`; `None` if it begins at a root or
+/// with a drive, such as `\\a` and `C:a`, which are not absolute.
+pub fn split_relative_path(path: &Path) -> Option<impl Iterator<Item = &OsStr>> {
+    let is_name =
+        |component: &Component<'_>| matches!(component, Component::Normal(_) | Component::ParentDir);
+    let is_at_root = matches!(path.components().next(), Some(Component::Prefix(_) | Component::RootDir));
+    (!is_at_root).then(|| path.components().filter(is_name).map(Component::as_os_str))
+}
+
+/// Returns true for an absolute path without empty, `.` or `..` components.
+pub fn is_absolute_and_normalized(path: &Path) -> bool {
+    // A path with empty or `.` components is longer than its components, which leave them out.
+    let mut length = 0;
+    for component in path.components() {
+        length += match component {
+            Component::Normal(name) => name.len() + 1,
+            Component::ParentDir => return false,
+            component => component.as_os_str().len(),
+        };
+    }
+    // The separator before the first name is the root.
+    path.is_absolute() && length == path.as_os_str().len() + 1
+}
+
 /// Returns what follows a folder in a path, or `None` if the path does not begin with the folder. Ignores case, and
 /// recognizes verbatim paths (`\\?\C:\`).
 pub fn strip_folder<'p>(folder: &Path, path: &'p Path) -> Option<&'p Path> {
