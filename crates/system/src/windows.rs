@@ -15,12 +15,12 @@ use winsafe::{FILETIME, HKEY, HPROCESS, HPROCESSLIST, SysResult};
 
 pub(super) fn look_up_process(pid: u32) -> ProcessLookup {
     let access = PROCESS::QUERY_LIMITED_INFORMATION | PROCESS::SYNCHRONIZE;
-    let lookup = HPROCESS::OpenProcess(access, false, pid).and_then(|process| look_up_open_process(&process));
+    let lookup = HPROCESS::OpenProcess(access, false, pid).and_then(|process| query_open_process(&process));
     lookup.unwrap_or(ProcessLookup::NotShown)
 }
 
 /// A process that has ended can be opened as long as another process, such as its parent, has a handle of it.
-fn look_up_open_process(process: &HPROCESS) -> SysResult<ProcessLookup> {
+fn query_open_process(process: &HPROCESS) -> SysResult<ProcessLookup> {
     if process.WaitForSingleObject(Some(0))? == WAIT::OBJECT_0 {
         return Ok(ProcessLookup::Zombie);
     }
@@ -42,7 +42,7 @@ pub(super) fn kill_process(identity: ProcessIdentity) -> bool {
     let access = PROCESS::QUERY_LIMITED_INFORMATION | PROCESS::SYNCHRONIZE | PROCESS::TERMINATE;
     let kill_if_same = || -> SysResult<bool> {
         let process = HPROCESS::OpenProcess(access, false, identity.pid)?;
-        if look_up_open_process(&process)? != ProcessLookup::Started(identity.start_time) {
+        if query_open_process(&process)? != ProcessLookup::Started(identity.start_time) {
             return Ok(false);
         }
         process.TerminateProcess(KILLED_EXIT_CODE)?;

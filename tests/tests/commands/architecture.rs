@@ -560,7 +560,7 @@ fn source_files_containing(texts: &[&str]) -> BTreeSet<String> {
 
 #[test]
 fn only_allowed_source_files_open_files() {
-    const FILE_OPENING_CALLS: [&str; 12] = [
+    const FILE_OPENING_CALLS: [&str; 14] = [
         "File::open(",
         "File::create(",
         "OpenOptions",
@@ -573,18 +573,25 @@ fn only_allowed_source_files_open_files() {
         "openat(",
         "openat2(",
         "fs::open(",
+        " Folder::open",
+        "files::open_file(",
     ];
-    // The module that opens files and the path walk that it calls; the MCP server's own file access, which uses the
-    // same walk; protected files, which are read without following any link; `/proc`; git's index, which only its lock
-    // guards.
-    const ALLOWED_FILES: [&str; 8] = [
+    // The module that opens files, with its parts; those that only choose how it opens them; the MCP server's own file
+    // access, which uses the same walk; protected files, which are read without following any link; the calls of each
+    // system; `/proc`; git's index, which only its lock guards.
+    const ALLOWED_FILES: [&str; 13] = [
         "store/src/safe_open.rs",
         "store/src/safe_open/registered_roots.rs",
         "store/src/safe_open/folder_entry.rs",
-        "store/src/safe_open/path_walk.rs",
+        "store/src/disk.rs",
+        "store/src/lock.rs",
+        "store/src/memory/response_counter.rs",
         "store/src/confined_folder.rs",
         "store/src/protected_files.rs",
+        "system/src/files.rs",
         "system/src/files/linux.rs",
+        "system/src/files/unix.rs",
+        "system/src/files/windows.rs",
         "system/src/linux.rs",
     ];
     const INDEX_FILE: &str = "launcher/src/wip.rs";
@@ -607,13 +614,14 @@ fn only_listed_files_print_to_the_terminal() {
         "write_stdout(",
         "/dev/tty",
     ];
-    // The console and the full-screen view; a hook's response to the client, and the function that writes it in one
+    // The console and the full-screen view; a hook's response to the client, and the functions that write it in one
     // call; the MCP server's output.
-    const ALLOWED_FILES: [&str; 5] = [
+    const ALLOWED_FILES: [&str; 6] = [
         "cli/src/full_screen.rs",
         "hooks/src/hook.rs",
         "mcp/src/lib.rs",
-        "store/src/disk.rs",
+        "system/src/files/unix.rs",
+        "system/src/files/windows.rs",
         "terminal/src/console.rs",
     ];
     let found = source_files_containing(&PRINTING_CALLS);

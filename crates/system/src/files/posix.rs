@@ -62,10 +62,6 @@ pub(super) fn to_std_mode(mode: RawMode) -> u32 {
     mode.into()
 }
 
-#[cfg_attr(
-    target_os = "linux",
-    expect(clippy::cast_possible_truncation, reason = "the type is narrower on macOS")
-)]
 pub(super) fn to_raw_mode(mode: u32) -> RawMode {
     mode as RawMode
 }

@@ -1,4 +1,4 @@
-//! Of the signals that end a process, the C library of Windows has two. It calls their handlers in a thread of its own, and
+//! The C library of Windows has two of the signals that end a process. It calls their handlers in a thread of its own, and
 //! offers nothing to wait for, so flags are polled.
 
 use super::{SIGINT, SIGTERM};
