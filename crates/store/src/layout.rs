@@ -10,7 +10,8 @@ pub use project_root::{ProjectRoot, ProjectRootReason};
 
 use crate::{StoreError, disk, environment, gitignore, safe_open, volume};
 use ancestor_search::AncestorSearch;
-use plimsoll_system::paths::append_to_path;
+use plimsoll_system::files::strip_folder;
+use plimsoll_system::paths::{append_to_path, bytes_with_slashes};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -382,9 +383,12 @@ impl Project {
         }
     }
 
-    /// Returns a path relative to the project; a path outside is returned unchanged.
+    /// Returns a path relative to the project, with `/` between its names as in git; a path outside is returned unchanged.
     pub fn relative_to_root(&self, path: &Path) -> String {
-        path.strip_prefix(&self.root).unwrap_or(path).to_string_lossy().into_owned()
+        match strip_folder(&self.root, path) {
+            Some(relative_path) => String::from_utf8_lossy(&bytes_with_slashes(relative_path)).into_owned(),
+            None => path.to_string_lossy().into_owned(),
+        }
     }
 }
 

@@ -170,7 +170,8 @@ impl Folder {
     /// The error of the system call, also if the name is taken.
     pub fn create_subfolder(&self, name: &OsStr, _mode: u32) -> io::Result<()> {
         check_file_name(name)?;
-        self.0.create_dir(name)
+        // While another process creates the same folder, access to it is denied.
+        retry_while_in_use(|| self.0.create_dir(name), std::thread::sleep)
     }
 
     /// Creates a symbolic link with a relative target, for which Windows requires a privilege or its developer mode.
@@ -513,7 +514,7 @@ pub fn canonicalize(path: &Path) -> io::Result<PathBuf> {
 /// # Errors
 /// The error of the system call.
 pub fn create_folder_and_parents(path: &Path, _mode: u32) -> io::Result<()> {
-    fs::create_dir_all(path)
+    retry_while_in_use(|| fs::create_dir_all(path), std::thread::sleep)
 }
 
 /// Splits a path that does not begin at a root into its names, with `..` and without `.`; `None` if it begins at a root or
