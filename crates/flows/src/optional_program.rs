@@ -120,6 +120,7 @@ pub(crate) fn reason_if_relative_or_in_project(
 mod tests {
     use super::*;
 
+    #[cfg(unix)]
     #[test]
     fn a_program_that_a_clone_can_contain_is_ignored() {
         let folder = tempfile::tempdir().unwrap();

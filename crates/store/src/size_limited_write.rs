@@ -4,9 +4,9 @@
 //! without the signal. The signal handling of child processes is unchanged.
 #![expect(clippy::disallowed_types, reason = "part of the door to the disk")]
 
-use plimsoll_system::files::file_size_limit;
+use plimsoll_system::files::{file_size_limit, file_too_large_error};
 use std::fs::File;
-use std::io::{ErrorKind, Write};
+use std::io::Write;
 use std::sync::OnceLock;
 
 /// Writes all bytes at the end of a file, or none if they would exceed the limit.
@@ -34,7 +34,7 @@ fn check_file_size_limit(file: &File, bytes: &[u8]) -> std::io::Result<()> {
     // Most users have no limit, and then the file's size is not needed.
     let Some(limit) = cached_file_size_limit() else { return Ok(()) };
     let end = file.metadata()?.len().saturating_add(bytes.len() as u64);
-    if end > limit { Err(ErrorKind::FileTooLarge.into()) } else { Ok(()) }
+    if end > limit { Err(file_too_large_error()) } else { Ok(()) }
 }
 
 /// Returns the file size limit of this process in bytes; `None` if there is no limit.

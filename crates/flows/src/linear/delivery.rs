@@ -183,6 +183,7 @@ fn first_line(output: &[u8]) -> Option<String> {
     text.lines().next().map(to_safe_single_line).filter(|line| !line.is_empty())
 }
 
+#[cfg(unix)]
 #[cfg(test)]
 mod tests {
     use super::*;

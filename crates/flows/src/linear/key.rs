@@ -107,6 +107,7 @@ pub fn key_from_variable_or_command(
     }
 }
 
+#[cfg(unix)]
 #[cfg(test)]
 pub(super) fn key_with_text(text: &str) -> KeyText {
     KeyText(text.to_owned())

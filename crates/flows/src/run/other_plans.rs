@@ -122,6 +122,7 @@ mod tests {
         assert_eq!(plans_in(&files), expected);
     }
 
+    #[cfg(unix)]
     #[test]
     fn no_link_is_followed_out_of_the_project() {
         let outside = tempfile::tempdir().unwrap();

@@ -144,6 +144,7 @@ impl WatchdogState {
     }
 }
 
+#[cfg(unix)]
 #[cfg(test)]
 #[expect(clippy::disallowed_types, reason = "the tests start what is ended")]
 mod tests {

@@ -398,6 +398,11 @@ pub fn not_a_folder_error() -> io::Error {
     Errno::NOTDIR.into()
 }
 
+/// Returns the error that the system reports for a file that would exceed the limit of the process.
+pub fn file_too_large_error() -> io::Error {
+    Errno::FBIG.into()
+}
+
 /// Returns the metadata of an open file.
 ///
 /// # Errors

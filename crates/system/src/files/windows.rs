@@ -464,6 +464,11 @@ pub fn not_a_folder_error() -> io::Error {
     io::Error::from_raw_os_error(ERROR_DIRECTORY)
 }
 
+/// Returns the error for a file that would exceed a limit of the process.
+pub fn file_too_large_error() -> io::Error {
+    io::ErrorKind::FileTooLarge.into()
+}
+
 /// Returns the metadata of an open file.
 ///
 /// # Errors

@@ -46,6 +46,7 @@ fn expand_home_or_join_project_root(project: &Project, folder: &str) -> PathBuf 
     }
 }
 
+#[cfg(unix)]
 #[cfg(test)]
 mod tests {
     use super::*;
