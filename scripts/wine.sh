@@ -13,8 +13,8 @@ cd "$(dirname "$0")/.."
 
 fail() { printf 'wine.sh: %s\n' "$1" >&2; exit 1; }
 target=x86_64-pc-windows-gnu
-# The crates whose unit tests run under wine.
-crates=(domain protocol policy secrets system store)
+# The crates whose unit tests run under wine. The launcher's need git, the fleet's PostgreSQL.
+crates=(domain protocol policy secrets system store flows hooks terminal cli mcp linear otel network scripted-model)
 case ${1:-} in
   "") [ $# = 0 ] ;;
   --units) [ $# = 1 ] || crates=("${@:2}") ;;
