@@ -5,7 +5,7 @@ use plimsoll_protocol::untrusted_text::escape_hidden_characters;
 use plimsoll_store::environment;
 use plimsoll_terminal::console::{fail, fail_with};
 use plimsoll_terminal::signals::{END_SIGNALS, SignalListener};
-use plimsoll_terminal::standard_input::wait_for_terminal_input;
+use plimsoll_terminal::standard_input::wait_for_terminal_input_and_return_remaining_time;
 use ratatui::buffer::Buffer;
 use ratatui::crossterm::event;
 use ratatui::{DefaultTerminal, Frame};
@@ -23,11 +23,11 @@ const SIGNAL_GRACE_PERIOD: Duration = Duration::from_secs(1);
 /// Waits for a key or a resize; returns true if there is one. Fails if the terminal is closed: crossterm would
 /// read end of file again and again, and never return.
 pub(crate) fn wait_for_event(timeout: Duration) -> io::Result<bool> {
-    wait_for_terminal_input(Duration::ZERO)?;
+    wait_for_terminal_input_and_return_remaining_time(Duration::ZERO)?;
     if event::poll(Duration::ZERO)? {
         return Ok(true);
     }
-    event::poll(wait_for_terminal_input(timeout)?)
+    event::poll(wait_for_terminal_input_and_return_remaining_time(timeout)?)
 }
 
 /// A terminal whose cells are sanitized after drawing, so that no text can control the terminal.

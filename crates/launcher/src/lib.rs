@@ -77,14 +77,14 @@ impl CommandOutcome {
 }
 
 /// Returns the shell for command lines.
-fn shell() -> Cow<'static, Path> {
+fn posix_shell() -> Cow<'static, Path> {
     shell_path(git::git_path, environment::find_program)
 }
 
 /// Runs a user's command line with `sh -c` in `folder`. Only absolute entries of the PATH are searched for
 /// programs. The whole process group is ended at the timeout.
 pub fn run_user_shell_command(command_line: &str, folder: &Path, timeout: Duration) -> CommandOutcome {
-    let mut command = command_with_only_absolute_path_entries(&*shell());
+    let mut command = command_with_only_absolute_path_entries(&*posix_shell());
     command.arg("-c").arg(command_line).current_dir(folder).env_remove(DATABASE_URL_VARIABLE);
     child::run(command, ChildOptions::with_timeout(timeout))
 }
@@ -109,7 +109,7 @@ pub fn run_project_shell_command_with_added_env(
     timeout: Duration,
     should_cancel: &dyn Fn() -> bool,
 ) -> CommandOutcome {
-    let mut command = Command::new(&*shell());
+    let mut command = Command::new(&*posix_shell());
     command.arg("-c").arg(command_line).current_dir(folder).envs(added_variables.iter().cloned());
     // The command may run code that sessions wrote, so it does not get the address of the database.
     command.env_remove(DATABASE_URL_VARIABLE);
@@ -409,7 +409,7 @@ fn run_with_short_grace_and_output_limit(
 pub fn exec_with_stdin_using_shell_for_one_argument(arguments: &[String], input: &[u8]) -> std::io::Error {
     let (program, arguments) = match arguments {
         // A single argument is a user's command line, so the shell runs it.
-        [command_line] => (shell(), vec!["-c".to_owned(), command_line.clone()]),
+        [command_line] => (posix_shell(), vec!["-c".to_owned(), command_line.clone()]),
         [program, arguments @ ..] => (Cow::Borrowed(Path::new(program)), arguments.to_vec()),
         [] => return std::io::Error::other("no program is named"),
     };

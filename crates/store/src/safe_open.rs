@@ -39,7 +39,12 @@ pub(crate) const MAX_LOG_BYTES: u64 = 512 * 1024 * 1024;
 pub(crate) fn read_limit_larger_for_log_or_outside_root(path: &Path, is_below_root: bool) -> u64 {
     let bytes = path.as_os_str().as_encoded_bytes();
     let bytes = bytes.strip_suffix(b".zst").unwrap_or(bytes);
-    let is_blob = || bytes.last_chunk::<64>().is_some_and(|end| end.iter().all(u8::is_ascii_hexdigit));
+    let is_blob = || {
+        bytes.split_last_chunk::<64>().is_some_and(|(folder, name)| {
+            let is_whole_name = folder.last().is_none_or(|byte| std::path::is_separator(char::from(*byte)));
+            is_whole_name && name.iter().all(u8::is_ascii_hexdigit)
+        })
+    };
     let is_log_or_blob = || bytes.ends_with(b".jsonl") || bytes.ends_with(b".log") || is_blob();
     if !is_below_root || is_log_or_blob() { MAX_LOG_BYTES } else { MAX_FILE_BYTES }
 }
@@ -179,7 +184,7 @@ fn metadata_if_plain_file(file: &File) -> Result<Metadata, OpenError> {
 /// Converts an error of the system; those for a pipe without a reader, a socket, and a folder opened for writing become
 /// [`OpenError::NotAFile`].
 fn not_a_file_or_system_error(error: io::Error) -> OpenError {
-    if files::is_special_file_error(&error) { OpenError::NotAFile } else { error.into() }
+    if files::is_folder_or_special_file_error(&error) { OpenError::NotAFile } else { error.into() }
 }
 
 fn open_below_root(path_below_root: &PathBelowRoot<'_>, options: OpenOptions) -> Result<File, OpenError> {

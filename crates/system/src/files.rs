@@ -32,9 +32,9 @@ use windows as system;
 pub use system::{
     Folder, FolderEntries, FolderEntry, Metadata, access_rights, canonicalize, create_folder_and_parents,
     current_user_id, file_metadata, file_size_limit, file_too_large_error, is_absolute_and_normalized,
-    is_executable, is_special_file_error, is_write_refused, link_metadata, metadata, missing_file_error,
-    not_a_folder_error, open_file, read_at, read_range, read_stdin, relative_path_below, set_mode,
-    split_relative_path, strip_folder, sync_all, sync_data, write_to_stdout,
+    is_executable, is_folder_or_special_file_error, is_write_refused, link_metadata, metadata,
+    missing_file_error, not_a_folder_error, open_file, read_at, read_range, read_stdin, relative_path_below,
+    set_mode, split_relative_path, strip_folder, sync_all, sync_data, too_many_links_error, write_to_stdout,
 };
 
 use std::fs::File;

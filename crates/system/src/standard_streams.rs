@@ -41,8 +41,8 @@ pub fn wait_for_first_input(timeout: Duration) -> Option<Vec<u8>> {
 ///
 /// # Errors
 /// Standard input has been closed.
-pub fn wait_for_terminal_input(timeout: Duration) -> io::Result<Duration> {
-    platform::wait_for_terminal_input(timeout)
+pub fn wait_for_terminal_input_and_return_remaining_time(timeout: Duration) -> io::Result<Duration> {
+    platform::wait_for_terminal_input_and_return_remaining_time(timeout)
 }
 
 /// The result of reading the next input.

@@ -47,18 +47,13 @@ pub fn current_folder() -> io::Result<PathBuf> {
     platform::current_folder()
 }
 
-/// Returns the folder for temporary files, if the user's variables name one.
+/// Returns the folder for temporary files: the one that the user's variables name, or the system's.
 pub fn temporary_folder() -> PathBuf {
     platform::temporary_folder()
 }
 
 /// Returns the names of the files that can be the program `name`, in the order of preference. On Windows the variable
-/// `PATHEXT` lists the endings of programs.
+/// `PATHEXT` lists the extensions of programs.
 pub fn program_file_names(name: &str, path_ext: Option<&str>) -> Vec<String> {
     platform::program_file_names(name, path_ext)
-}
-
-/// Returns true if the file's name is that of a program. On Unix every name can be one.
-pub fn is_program_name(name: &str) -> bool {
-    platform::is_program_name(name)
 }

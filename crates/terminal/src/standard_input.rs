@@ -1,6 +1,6 @@
 //! Reads standard input that is piped to a command. Never reads a terminal, except if the user requests standard input with `-`.
 
-pub use plimsoll_system::standard_streams::{ReadStep, wait_for_terminal_input};
+pub use plimsoll_system::standard_streams::{ReadStep, wait_for_terminal_input_and_return_remaining_time};
 use plimsoll_system::standard_streams::{StandardInput, wait_for_first_input};
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};

@@ -115,14 +115,14 @@ fn is_trusted_or_missing(path: &Path) -> bool {
     let is_trusted_owner = |metadata: Metadata| match (metadata.owner_id(), current_user_id()) {
         (Some(owner_id), Some(user_id)) => owner_id == user_id || is_uid_of_sudo_caller(owner_id),
         // Windows reports no owner. By default, every user may create folders at the root of its system drive.
-        _ => !is_at_root_of_volume(path),
+        _ => !is_root_folder_or_session_file_in_it(path),
     };
     (is_trusted_owner(link_metadata) && is_trusted_owner(target_metadata))
         || is_enclosing_repository_in_safe_directory(path)
 }
 
-/// Returns true for the root folder and for a client's file in it.
-fn is_at_root_of_volume(path: &Path) -> bool {
+/// Returns true for the root folder, and for a `.claude` or a state file in it.
+fn is_root_folder_or_session_file_in_it(path: &Path) -> bool {
     let is_client_name = |name: &std::ffi::OsStr| name == ".claude" || name == "ralph-state.json";
     let folder = path.ancestors().find(|path| !path.file_name().is_some_and(is_client_name));
     folder.is_none_or(|folder| folder.parent().is_none())
@@ -180,6 +180,8 @@ fn read_safe_directories() -> Vec<String> {
         environment::variable("GIT_CONFIG_SYSTEM")
             .map_or_else(|| PathBuf::from("/etc/gitconfig"), PathBuf::from)
     });
+    // On Windows `/etc` is a folder of the current drive, which any user may create.
+    let system_file = system_file.filter(|path| path.is_absolute());
     let mut directories = Vec::new();
     for path in [system_file].into_iter().chain(user_files).flatten().filter(|path| disk::is_file(path)) {
         collect_safe_directories(

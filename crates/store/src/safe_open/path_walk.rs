@@ -4,7 +4,9 @@
 //! So no link leads outside, not even one that is created during the walk.
 
 use plimsoll_domain::file_names::is_same_name_ignoring_case;
-use plimsoll_system::files::{FileIdentity, FileType, Folder, Metadata, split_relative_path, strip_folder};
+use plimsoll_system::files::{
+    FileIdentity, FileType, Folder, Metadata, split_relative_path, strip_folder, too_many_links_error,
+};
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
@@ -148,7 +150,7 @@ impl PathWalk<'_> {
                 Some(FileType::Link) if !is_last || self.follow_last_link => {
                     link_count += 1;
                     if link_count > MAX_LINKS {
-                        return Err(io::Error::other("too many levels of symbolic links").into());
+                        return Err(too_many_links_error().into());
                     }
                     let target = destination.containing_folder().read_link(&part)?;
                     let (is_absolute, target_parts) = (

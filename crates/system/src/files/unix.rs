@@ -384,7 +384,7 @@ pub fn open_file(path: &Path, options: OpenOptions) -> io::Result<File> {
 }
 
 /// Returns true if a file was not opened because it is a pipe without a reader, a socket or a folder.
-pub fn is_special_file_error(error: &io::Error) -> bool {
+pub fn is_folder_or_special_file_error(error: &io::Error) -> bool {
     matches!(Errno::from_io_error(error), Some(Errno::NXIO | Errno::ISDIR))
 }
 
@@ -401,6 +401,11 @@ pub fn not_a_folder_error() -> io::Error {
 /// Returns the error that the system reports for a file that would exceed the limit of the process.
 pub fn file_too_large_error() -> io::Error {
     Errno::FBIG.into()
+}
+
+/// Returns the error that the system reports for links that lead in a circle.
+pub fn too_many_links_error() -> io::Error {
+    Errno::LOOP.into()
 }
 
 /// Returns the metadata of an open file.

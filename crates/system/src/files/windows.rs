@@ -9,7 +9,7 @@
     reason = "`store` opens files by this module"
 )]
 
-use super::retry::retry_while_in_use;
+use super::retry::{is_in_use, is_in_use_or_denied, retry_while_in_use};
 use super::windows_paths::{check_file_name, is_same_name, is_same_prefix};
 use super::{AccessRights, FileIdentity, FileSystemKind, FileType, OpenOptions, Timestamp};
 use cap_fs_ext::{DirExt, FileTypeExt, FollowSymlinks, MetadataExt, OpenOptionsFollowExt};
@@ -18,7 +18,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::windows::fs::{FileExt, OpenOptionsExt};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Component, Path, PathBuf, Prefix};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 const FILE_FLAG_BACKUP_SEMANTICS: u32 = 0x0200_0000;
@@ -35,9 +35,14 @@ impl Folder {
     /// Opens a folder to use entries in it.
     ///
     /// # Errors
-    /// The error of the system call.
+    /// The error of the system call, or that the folder is on a network share: for some calls cap-std (4.0) builds a path
+    /// from the folder's, and makes that of a share a relative one.
     pub fn open(path: &Path) -> io::Result<Folder> {
         let path = if path == Path::new("") { Path::new(".") } else { path };
+        if is_on_share(&fs::canonicalize(path)?) {
+            let message = "Plimsoll cannot use folders on a network share on Windows yet";
+            return Err(io::Error::new(io::ErrorKind::Unsupported, message));
+        }
         Ok(Folder(Dir::open_ambient_dir(path, cap_std::ambient_authority())?))
     }
 
@@ -153,7 +158,11 @@ impl Folder {
             .create(options.create && !options.create_new)
             .create_new(options.create_new)
             .follow(FollowSymlinks::No);
-        retry_while_in_use(|| Ok(self.0.open_with(name, &cap_options)?.into_std()), std::thread::sleep)
+        retry_while_in_use(
+            || Ok(self.0.open_with(name, &cap_options)?.into_std()),
+            is_in_use,
+            std::thread::sleep,
+        )
     }
 
     /// Creates a file for writing.
@@ -171,7 +180,7 @@ impl Folder {
     pub fn create_subfolder(&self, name: &OsStr, _mode: u32) -> io::Result<()> {
         check_file_name(name)?;
         // While another process creates the same folder, access to it is denied.
-        retry_while_in_use(|| self.0.create_dir(name), std::thread::sleep)
+        retry_while_in_use(|| self.0.create_dir(name), is_in_use_or_denied, std::thread::sleep)
     }
 
     /// Creates a symbolic link with a relative target, for which Windows requires a privilege or its developer mode.
@@ -193,7 +202,13 @@ impl Folder {
     /// The error of the system call, also if the entry is no link.
     pub fn read_link(&self, name: &OsStr) -> io::Result<PathBuf> {
         check_file_name(name)?;
-        self.0.read_link_contents(name)
+        let target = self.0.read_link_contents(name)?;
+        // cap-std removes the beginning of a path in the system's own form, which makes these look relative.
+        let leads_to_device = target.components().next().is_some_and(|component| {
+            let name = component.as_os_str().to_string_lossy().to_ascii_uppercase();
+            name == "UNC" || name == "GLOBALROOT" || name.starts_with("VOLUME{")
+        });
+        Ok(if leads_to_device { Path::new(r"\\?\").join(target) } else { target })
     }
 
     /// Gives a file a second name in this folder.
@@ -213,7 +228,11 @@ impl Folder {
     pub fn rename(&self, name: &OsStr, new_folder: &Folder, new_name: &OsStr) -> io::Result<()> {
         check_file_name(name)?;
         check_file_name(new_name)?;
-        retry_while_in_use(|| self.0.rename(name, &new_folder.0, new_name), std::thread::sleep)
+        retry_while_in_use(
+            || self.0.rename(name, &new_folder.0, new_name),
+            is_in_use_or_denied,
+            std::thread::sleep,
+        )
     }
 
     /// Removes a file or a link.
@@ -222,7 +241,7 @@ impl Folder {
     /// The error of the system call.
     pub fn remove_file(&self, name: &OsStr) -> io::Result<()> {
         check_file_name(name)?;
-        retry_while_in_use(|| self.0.remove_file_or_symlink(name), std::thread::sleep)
+        retry_while_in_use(|| self.0.remove_file_or_symlink(name), is_in_use_or_denied, std::thread::sleep)
     }
 
     /// Removes an empty subfolder.
@@ -256,22 +275,53 @@ impl Folder {
     /// # Errors
     /// The error of the system call.
     pub fn sync_volume(&self) -> io::Result<()> {
+        self.sync_recent_files(0)
+    }
+
+    /// Skips what is not one of our files: a name that we would refuse, a file that nobody may write, and a file that
+    /// disappears meanwhile. Folders are followed to a depth that ours never reach.
+    fn sync_recent_files(&self, depth: usize) -> io::Result<()> {
         const RECENT: Duration = Duration::from_secs(60 * 60);
+        const MAX_DEPTH: usize = 16;
         for entry in self.try_clone()?.into_entries()? {
             let entry = entry?;
-            match entry.file_type() {
-                FileType::Folder => self.open_subfolder(entry.name())?.sync_volume()?,
-                FileType::Regular => {
-                    let modified_at = self.0.symlink_metadata(entry.name())?.modified()?.into_std();
-                    if modified_at.elapsed().is_ok_and(|age| age > RECENT) {
-                        continue;
-                    }
-                    sync_all(&self.open_file(entry.name(), OpenOptions::WRITE)?)?;
+            let result = match entry.file_type() {
+                FileType::Folder if depth < MAX_DEPTH => {
+                    self.open_subfolder(entry.name()).and_then(|folder| folder.sync_recent_files(depth + 1))
                 }
-                _ => {}
+                FileType::Regular => self.sync_file_if_written_since(entry.name(), RECENT),
+                _ => Ok(()),
+            };
+            match result {
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        io::ErrorKind::NotFound
+                            | io::ErrorKind::InvalidInput
+                            | io::ErrorKind::PermissionDenied
+                    ) => {}
+                result => result?,
             }
         }
         Ok(())
+    }
+
+    fn sync_file_if_written_since(&self, name: &OsStr, max_age: Duration) -> io::Result<()> {
+        let modified_at = self.link_metadata_of(name)?.modified_at();
+        let since_epoch =
+            Duration::new(u64::try_from(modified_at.seconds).unwrap_or(0), modified_at.nanoseconds);
+        if (UNIX_EPOCH + since_epoch).elapsed().is_ok_and(|age| age > max_age) {
+            return Ok(());
+        }
+        sync_all(&self.open_file(name, OpenOptions::WRITE)?)
+    }
+}
+
+/// Returns true for the resolved path of a folder on a network share, also if it has the letter of a drive.
+fn is_on_share(canonical_path: &Path) -> bool {
+    match canonical_path.components().next() {
+        Some(Component::Prefix(prefix)) => matches!(prefix.kind(), Prefix::UNC(..) | Prefix::VerbatimUNC(..)),
+        _ => false,
     }
 }
 
@@ -440,7 +490,7 @@ pub fn open_file(path: &Path, options: OpenOptions) -> io::Result<File> {
     if !options.follow_link {
         std_options.custom_flags(FILE_FLAG_OPEN_REPARSE_POINT);
     }
-    match retry_while_in_use(|| std_options.open(path), std::thread::sleep) {
+    match retry_while_in_use(|| std_options.open(path), is_in_use, std::thread::sleep) {
         // Windows reports a folder like a file that may not be read.
         Err(error) if error.raw_os_error() == Some(ERROR_ACCESS_DENIED) && path.is_dir() => {
             Err(io::ErrorKind::IsADirectory.into())
@@ -450,7 +500,7 @@ pub fn open_file(path: &Path, options: OpenOptions) -> io::Result<File> {
 }
 
 /// Returns true if a file was not opened because it is a folder.
-pub fn is_special_file_error(error: &io::Error) -> bool {
+pub fn is_folder_or_special_file_error(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::IsADirectory
 }
 
@@ -467,6 +517,11 @@ pub fn not_a_folder_error() -> io::Error {
 /// Returns the error for a file that would exceed a limit of the process.
 pub fn file_too_large_error() -> io::Error {
     io::ErrorKind::FileTooLarge.into()
+}
+
+/// Returns the error for links that lead in a circle.
+pub fn too_many_links_error() -> io::Error {
+    io::Error::other("too many levels of links")
 }
 
 /// Returns the metadata of an open file.
@@ -519,7 +574,7 @@ pub fn canonicalize(path: &Path) -> io::Result<PathBuf> {
 /// # Errors
 /// The error of the system call.
 pub fn create_folder_and_parents(path: &Path, _mode: u32) -> io::Result<()> {
-    retry_while_in_use(|| fs::create_dir_all(path), std::thread::sleep)
+    retry_while_in_use(|| fs::create_dir_all(path), is_in_use_or_denied, std::thread::sleep)
 }
 
 /// Splits a path that does not begin at a root into its names, with `..` and without `.`; `None` if it begins at a root or
@@ -679,14 +734,9 @@ pub(super) fn folder_identity_by_inode_and_creation_time(path: &Path) -> Option<
     Some(super::format_identity(&identity.device.to_string(), identity.inode, created_at))
 }
 
-/// Recognizes a share by its path; a drive letter of a share is not recognized.
 pub(super) fn file_system_kind(path: &Path) -> Option<FileSystemKind> {
-    use std::path::Prefix;
-    let Component::Prefix(prefix) = path.components().next()? else { return None };
-    Some(match prefix.kind() {
-        Prefix::UNC(..) | Prefix::VerbatimUNC(..) => FileSystemKind::Network("SMB"),
-        _ => FileSystemKind::Other,
-    })
+    let canonical_path = fs::canonicalize(path).ok()?;
+    Some(if is_on_share(&canonical_path) { FileSystemKind::Network("SMB") } else { FileSystemKind::Other })
 }
 
 #[cfg(test)]

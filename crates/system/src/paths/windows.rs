@@ -41,11 +41,25 @@ pub(super) fn shell_path(
 ) -> Cow<'static, Path> {
     /// Starting this path fails with an error that names no such file.
     const MISSING_SHELL: &str = r"C:\Program Files\Git\bin\sh.exe";
-    // Git may also be `mingw64\bin\git.exe`.
-    let mut git_folders = git_path().ancestors().skip(2).take(2);
-    let shell_of_git = git_folders.find_map(|folder| find_program(folder.join(r"bin\sh.exe").to_str()?));
+    let shell_of_git = git_installation_folder(git_path())
+        .and_then(|folder| find_program(folder.join(r"bin\sh.exe").to_str()?));
     let shell = shell_of_git.or_else(|| find_program("sh"));
     shell.map_or(Cow::Borrowed(Path::new(MISSING_SHELL)), Cow::Owned)
+}
+
+/// Returns the folder of an installation of git from the path of its program: `cmd\git.exe`, `bin\git.exe` or
+/// `mingw64\bin\git.exe`. Returns `None` for another path, and for the root of a drive, where every user may create
+/// folders.
+fn git_installation_folder(git_path: &Path) -> Option<&Path> {
+    let lower_case_name = |folder: &Path| Some(folder.file_name()?.to_str()?.to_ascii_lowercase());
+    let program_folder = git_path.parent()?;
+    let parent = program_folder.parent()?;
+    let installation_folder = match lower_case_name(program_folder)?.as_str() {
+        "bin" if lower_case_name(parent).is_some_and(|name| name.starts_with("mingw")) => parent.parent()?,
+        "cmd" | "bin" => parent,
+        _ => return None,
+    };
+    installation_folder.parent().is_some().then_some(installation_folder)
 }
 
 pub(super) fn split_search_path(search_path: &OsStr) -> impl Iterator<Item = Cow<'_, Path>> {
@@ -76,6 +90,10 @@ mod tests {
             (r"C:\Git\mingw64\bin\git.exe", &[r"C:\Git\bin\sh.exe"], r"C:\Git\bin\sh.exe"),
             (r"C:\shims\git.exe", &["sh"], "sh"),
             (r"C:\shims\git.exe", &[], r"C:\Program Files\Git\bin\sh.exe"),
+            // Any user could have created these.
+            (r"C:\shims\git.exe", &[r"C:\bin\sh.exe", r"C:\shims\bin\sh.exe", "sh"], "sh"),
+            (r"C:\bin\git.exe", &[r"C:\bin\sh.exe", "sh"], "sh"),
+            (r"C:\ProgramData\x\bin\git.exe", &[r"C:\ProgramData\bin\sh.exe", "sh"], "sh"),
         ] {
             let find_program = |name: &str| files.contains(&name).then(|| name.into());
             assert_eq!(shell_path(|| Path::new(git), find_program), Path::new(expected), "{git} {files:?}");

@@ -40,7 +40,7 @@ fn is_input_ready(stdin: &Stdin, timeout: Duration) -> bool {
     poll(&mut poll_fds, Some(&to_timespec(timeout))).is_ok_and(|ready_count| ready_count > 0)
 }
 
-pub(super) fn wait_for_terminal_input(timeout: Duration) -> io::Result<Duration> {
+pub(super) fn wait_for_terminal_input_and_return_remaining_time(timeout: Duration) -> io::Result<Duration> {
     let stdin = io::stdin();
     let mut poll_fds = [PollFd::new(&stdin, PollFlags::IN)];
     let timeout = Timespec::try_from(timeout).ok();

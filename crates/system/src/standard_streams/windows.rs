@@ -50,7 +50,7 @@ fn read_once(buffer: &mut [u8]) -> io::Result<usize> {
     }
 }
 
-pub(super) fn wait_for_terminal_input(timeout: Duration) -> io::Result<Duration> {
+pub(super) fn wait_for_terminal_input_and_return_remaining_time(timeout: Duration) -> io::Result<Duration> {
     Ok(timeout)
 }
 

@@ -1,24 +1,26 @@
 //! The names of programs on Windows; apart, so that they are tested everywhere.
 
-/// The endings of the files that a process can be started from. `PATHEXT` also lists scripts that need another program.
-const PROGRAM_ENDINGS: [&str; 4] = [".com", ".exe", ".bat", ".cmd"];
+/// The extensions of the files that a process can be started from. `PATHEXT` also lists scripts that need another program.
+const PROGRAM_EXTENSIONS: [&str; 4] = [".com", ".exe", ".bat", ".cmd"];
 
 pub(super) fn program_file_names(name: &str, path_ext: Option<&str>) -> Vec<String> {
-    if is_program_name(name) {
+    if has_program_extension(name) {
         return vec![name.to_owned()];
     }
-    let is_program_ending =
-        |ending: &&str| PROGRAM_ENDINGS.iter().any(|known_ending| known_ending.eq_ignore_ascii_case(ending));
-    let mut endings: Vec<&str> = path_ext.unwrap_or_default().split(';').filter(is_program_ending).collect();
-    if endings.is_empty() {
-        endings = PROGRAM_ENDINGS.to_vec();
+    let is_program_extension = |extension: &&str| {
+        PROGRAM_EXTENSIONS.iter().any(|known_extension| known_extension.eq_ignore_ascii_case(extension))
+    };
+    let mut extensions: Vec<&str> =
+        path_ext.unwrap_or_default().split(';').filter(is_program_extension).collect();
+    if extensions.is_empty() {
+        extensions = PROGRAM_EXTENSIONS.to_vec();
     }
-    endings.into_iter().map(|ending| format!("{name}{}", ending.to_ascii_lowercase())).collect()
+    extensions.into_iter().map(|extension| format!("{name}{}", extension.to_ascii_lowercase())).collect()
 }
 
-pub(super) fn is_program_name(name: &str) -> bool {
+fn has_program_extension(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
-    PROGRAM_ENDINGS.iter().any(|ending| name.ends_with(ending))
+    PROGRAM_EXTENSIONS.iter().any(|extension| name.ends_with(extension))
 }
 
 #[cfg(test)]
@@ -26,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_is_found_by_the_endings_of_the_variable() {
+    fn a_program_is_found_by_the_extensions_of_the_variable() {
         for (name, path_ext, expected) in [
             ("git", None, vec!["git.com", "git.exe", "git.bat", "git.cmd"]),
             ("git", Some(""), vec!["git.com", "git.exe", "git.bat", "git.cmd"]),

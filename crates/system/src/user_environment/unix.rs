@@ -31,7 +31,3 @@ pub(super) fn temporary_folder() -> PathBuf {
 pub(super) fn program_file_names(name: &str, _path_ext: Option<&str>) -> Vec<String> {
     vec![name.to_owned()]
 }
-
-pub(super) fn is_program_name(_name: &str) -> bool {
-    true
-}

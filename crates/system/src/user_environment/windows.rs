@@ -3,7 +3,7 @@
 #![expect(clippy::disallowed_methods, reason = "`store` reads the environment by this module")]
 
 use super::UserFolder;
-pub(super) use super::program_names::{is_program_name, program_file_names};
+pub(super) use super::program_names::program_file_names;
 use std::ffi::OsStr;
 use std::io;
 use std::path::PathBuf;
