@@ -197,7 +197,7 @@ for chunk in 1 2 3 4 5 6 7; do
   remember alloc "chunk-$chunk" "$(tail -c "+$((chunk * 1500))" "$STAGE/quiet.jsonl" | head -c 1100)"
 done
 settled "plimsoll-post-tool memory" quiet.json
-row "the same with a memory of 8 KB, nothing new" "$(instructions "plimsoll-post-tool memory" quiet.json)" $((ORDINARY + 60000)) $((ORDINARY + 38500))
+row "the same with a memory of 8 KB, nothing new" "$(instructions "plimsoll-post-tool memory" quiet.json)" $((ORDINARY + 60000)) $((ORDINARY + 39000))
 row "frame before a write to the memory" "$(instructions plimsoll-frame write.json)" 350000 312000
 # What a session does hundreds of times: a new turn with an answer of 7 KB, in an environment as large as a shell's.
 MANY=()
