@@ -1,7 +1,6 @@
 # What wine needs, for wine.sh and what it starts. Each of them knows $wine_folder, below target/. Nothing is shared with the user's own
 # wine; no window appears, and nothing is offered for download.
 # shellcheck shell=bash disable=SC2034,SC2154
-[ "$(uname -s)" = Linux ] || { echo "environment.sh is for Linux: Windows needs no wine" >&2; exit 1; }
 # Debian's `wine` warns each time that it cannot start programs for 32 bits.
 for WINELOADER in /usr/lib/wine/wine64 wine64 wine; do if command -v "$WINELOADER" >/dev/null; then break; fi; done
 for WINESERVER in /usr/lib/wine/wineserver64 wineserver; do if command -v "$WINESERVER" >/dev/null; then break; fi; done
