@@ -40,6 +40,8 @@ mod platform;
 
 #[cfg(unix)]
 mod posix;
+#[cfg(any(target_os = "macos", windows))]
+mod process_strings;
 #[cfg(any(not(target_os = "linux"), feature = "macos-answers"))]
 mod unreported;
 

@@ -6,16 +6,15 @@
 //! that a process has ended and waits for its parent.
 
 pub(super) use super::posix::is_pid_in_use;
+pub(super) use super::process_strings::{process_arguments, process_environment};
 pub(super) use super::unreported::{
     child_exit_descriptor, flock_holder_pid, ignored_signal_mask, kernel_release,
 };
 use super::{ProcessLookup, ProcessWithFolder};
 use proc_pidinfo::{Fd, Pid as ProcPid, ProcBSDInfo, VnodeFdInfoWithPath, proc_pidfdinfo, proc_pidinfo};
-use std::ffi::OsString;
-use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use sysctl::{Ctl, Sysctl};
-use sysinfo::{Process, ProcessRefreshKind, ProcessesToUpdate, System, UpdateKind};
+use sysinfo::{ProcessRefreshKind, ProcessesToUpdate, System, UpdateKind};
 
 pub(super) fn look_up_process(pid: u32) -> ProcessLookup {
     match proc_pidinfo::<ProcBSDInfo>(ProcPid(pid)) {
@@ -25,44 +24,22 @@ pub(super) fn look_up_process(pid: u32) -> ProcessLookup {
     }
 }
 
-/// Returns the processes that the system shows, with the requested details.
-fn list_processes(processes: ProcessesToUpdate<'_>, details: ProcessRefreshKind) -> System {
+/// Returns all processes that the system shows, with the requested details.
+fn list_processes(details: ProcessRefreshKind) -> System {
     let mut system = System::new();
-    system.refresh_processes_specifics(processes, true, details);
+    system.refresh_processes_specifics(ProcessesToUpdate::All, true, details);
     system
 }
 
-/// Returns what `select` reads of one process, as bytes. Empty if the process is not shown.
-fn strings_of_process(
-    pid: u32,
-    details: ProcessRefreshKind,
-    select: impl Fn(&Process) -> &[OsString],
-) -> Vec<Vec<u8>> {
-    let pid = sysinfo::Pid::from_u32(pid);
-    let system = list_processes(ProcessesToUpdate::Some(&[pid]), details);
-    let strings = system.process(pid).map(select).unwrap_or_default();
-    strings.iter().map(|string| string.clone().into_vec()).collect()
-}
-
 pub(super) fn all_process_ids() -> Vec<u32> {
-    let system = list_processes(ProcessesToUpdate::All, ProcessRefreshKind::nothing());
+    let system = list_processes(ProcessRefreshKind::nothing());
     system.processes().keys().map(|pid| pid.as_u32()).collect()
 }
 
 pub(super) fn process_and_parent_ids() -> Vec<(u32, u32)> {
-    let system = list_processes(ProcessesToUpdate::All, ProcessRefreshKind::nothing());
+    let system = list_processes(ProcessRefreshKind::nothing());
     let processes = system.processes().values();
     processes.filter_map(|process| Some((process.pid().as_u32(), process.parent()?.as_u32()))).collect()
-}
-
-pub(super) fn process_arguments(pid: u32) -> Vec<Vec<u8>> {
-    let details = ProcessRefreshKind::nothing().with_cmd(UpdateKind::Always);
-    strings_of_process(pid, details, Process::cmd)
-}
-
-pub(super) fn process_environment(pid: u32) -> Vec<Vec<u8>> {
-    let details = ProcessRefreshKind::nothing().with_environ(UpdateKind::Always);
-    strings_of_process(pid, details, Process::environ)
 }
 
 pub(super) fn standard_output_path(pid: u32) -> Option<PathBuf> {
@@ -72,7 +49,7 @@ pub(super) fn standard_output_path(pid: u32) -> Option<PathBuf> {
 
 pub(super) fn processes_with_working_folder() -> Vec<ProcessWithFolder> {
     let details = ProcessRefreshKind::nothing().with_cwd(UpdateKind::Always);
-    let system = list_processes(ProcessesToUpdate::All, details);
+    let system = list_processes(details);
     let processes = system.processes().values().filter_map(|process| {
         Some(ProcessWithFolder {
             pid: process.pid().as_u32(),

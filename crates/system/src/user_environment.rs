@@ -1,4 +1,4 @@
-//! Where a system keeps a user's files, and how it names variables and programs.
+//! The folders in which a system keeps a user's files, and the names of its variables and programs.
 
 #[cfg_attr(unix, path = "user_environment/unix.rs")]
 #[cfg_attr(windows, path = "user_environment/windows.rs")]

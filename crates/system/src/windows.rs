@@ -5,11 +5,10 @@
 //! Processes of other users cannot be opened. Windows does not report which process holds a lock, and has no signals that a
 //! process could ignore. Working directories are not reported, because a list without other users' processes is not complete.
 
+pub(super) use super::process_strings::{process_arguments, process_environment};
 pub(super) use super::unreported::{flock_holder_pid, ignored_signal_mask, kernel_release};
 use super::{ProcessIdentity, ProcessLookup, ProcessWithFolder};
-use std::ffi::OsString;
 use std::path::PathBuf;
-use sysinfo::{Process, ProcessRefreshKind, ProcessesToUpdate, System, UpdateKind};
 use winsafe::co::{ERROR, KEY, PROCESS, REG_OPTION, TH32CS, WAIT};
 use winsafe::{FILETIME, HKEY, HPROCESS, HPROCESSLIST, SysResult};
 
@@ -76,29 +75,6 @@ pub(super) fn process_and_parent_ids() -> Vec<(u32, u32)> {
         creation_times.is_some_and(|(parent_time, child_time)| parent_time <= child_time)
     };
     all_process_and_parent_ids().into_iter().filter(is_child).collect()
-}
-
-/// Returns the strings of one process that `select` reads, as UTF-8. Empty if the process is not shown.
-fn strings_of_process(
-    pid: u32,
-    details: ProcessRefreshKind,
-    select: impl Fn(&Process) -> &[OsString],
-) -> Vec<Vec<u8>> {
-    let pid = sysinfo::Pid::from_u32(pid);
-    let mut system = System::new();
-    system.refresh_processes_specifics(ProcessesToUpdate::Some(&[pid]), true, details);
-    let strings = system.process(pid).map(select).unwrap_or_default();
-    strings.iter().map(|string| string.as_encoded_bytes().to_vec()).collect()
-}
-
-pub(super) fn process_arguments(pid: u32) -> Vec<Vec<u8>> {
-    let details = ProcessRefreshKind::nothing().with_cmd(UpdateKind::Always);
-    strings_of_process(pid, details, Process::cmd)
-}
-
-pub(super) fn process_environment(pid: u32) -> Vec<Vec<u8>> {
-    let details = ProcessRefreshKind::nothing().with_environ(UpdateKind::Always);
-    strings_of_process(pid, details, Process::environ)
 }
 
 pub(super) fn standard_output_path(_pid: u32) -> Option<PathBuf> {

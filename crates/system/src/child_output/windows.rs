@@ -9,7 +9,7 @@ use std::time::Duration;
 const MAX_WAITING_CHUNKS: usize = 16;
 const CHUNK_BYTES: usize = 4 * 1024;
 
-/// What a thread has read from the stream with this index, or `None` at the end of the stream.
+/// The index of a stream and the bytes that a thread has read from it, or `None` at the end of the stream.
 type StreamChunk = (usize, Option<Vec<u8>>);
 
 pub(super) struct ChildOutput {

@@ -278,8 +278,8 @@ impl Folder {
         self.sync_recent_files(0)
     }
 
-    /// Skips what is not one of our files: a name that we would refuse, a file that nobody may write, and a file that
-    /// disappears meanwhile. Folders are followed to a depth that ours never reach.
+    /// Skips files that Plimsoll has not written: those with a reserved name and those that may not be written. A file that
+    /// has disappeared is no error. Does not look below 16 levels of folders, which is more than Plimsoll creates.
     fn sync_recent_files(&self, depth: usize) -> io::Result<()> {
         const RECENT: Duration = Duration::from_secs(60 * 60);
         const MAX_DEPTH: usize = 16;
