@@ -33,7 +33,7 @@ mod with_context;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use plimsoll_domain::exit_status::ExitStatus;
 use plimsoll_policy::client::is_session_option;
-use plimsoll_terminal::command_line::is_help;
+use plimsoll_terminal::command_line::{fail_if_runs_are_unsupported, is_help};
 use plimsoll_terminal::fleet_command_line::FleetArguments;
 use plimsoll_terminal::help_layout::{help_width, with_help_width, wrap_row};
 use plimsoll_terminal::project_choice::fail_if_project_state_ignored_warn_if_parent;
@@ -286,6 +286,18 @@ fn render_command_list(definition: &clap::Command, groups: &CommandGroups, width
 }
 
 impl CliCommand {
+    /// Prints an error and returns an exit code if this command begins a run and this system does not support runs.
+    pub(crate) fn fail_if_unsupported(&self) -> Option<ExitCode> {
+        let command = match self {
+            CliCommand::Run(_) => "plimsoll run",
+            CliCommand::Start(_) => "plimsoll start",
+            CliCommand::Fleet(_) => "plimsoll fleet",
+            CliCommand::Demo(_) => "plimsoll demo",
+            _ => return None,
+        };
+        fail_if_runs_are_unsupported(command)
+    }
+
     /// Returns an exit code if this command uses the project and must not continue, because the state here belongs to
     /// another owner. Also mentions a state in a parent folder that is not this project's.
     pub(crate) fn refuse_foreign_state(&self) -> Option<ExitCode> {

@@ -50,7 +50,7 @@ pub fn main() -> ExitCode {
         Ok(command_line) => command_line.command,
         Err(error) => return print_clap_help_or_error(&error),
     };
-    if let Some(code) = command.refuse_foreign_state() {
+    if let Some(code) = command.fail_if_unsupported().or_else(|| command.refuse_foreign_state()) {
         return code;
     }
     signals::turn_file_size_signal_into_error();

@@ -23,7 +23,9 @@ use crate::timeout::{DATABASE_TIMEOUT, run_with_settings_and_timeout};
 use clap::{CommandFactory, FromArgMatches, Parser};
 use clone_remote::CloneRemoteError;
 use plimsoll_domain::build::BuildInfo;
-use plimsoll_terminal::command_line::{is_help, is_version_json_request, print_clap_help_or_error};
+use plimsoll_terminal::command_line::{
+    fail_if_runs_are_unsupported, is_help, is_version_json_request, print_clap_help_or_error,
+};
 use plimsoll_terminal::console::{fail, print_text};
 use plimsoll_terminal::fleet_command_line::{FleetArguments, FleetCommand};
 use plimsoll_terminal::help_layout::{help_width, with_help_width};
@@ -75,6 +77,9 @@ pub fn main() -> ExitCode {
         Ok(program) => program,
         Err(error) => return print_clap_help_or_error(&error),
     };
+    if let Some(code) = fail_if_runs_are_unsupported("plimsoll fleet") {
+        return code;
+    }
     let result = match &program.arguments.command {
         FleetCommand::Join(arguments) => Ok(join::join_fleet(arguments)),
         FleetCommand::Create(arguments) => create::create_fleet(arguments),
