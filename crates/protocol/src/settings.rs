@@ -17,7 +17,10 @@ mod summary;
 mod template;
 mod variable;
 
-pub use command::{GUARDED_FLAG, runs_our_program_in_exec_or_shell_form, shell_quote_if_needed};
+pub use command::{
+    GUARDED_FLAG, is_plain_in_windows_shells, quote_program_path, runs_our_program_in_exec_or_shell_form,
+    shell_quote_if_needed,
+};
 use command::{command_executable_with_spaces_if_ours, program_name};
 pub use hook_entries::{EntryDifference, EntryDifferenceKind};
 use hook_entries::{

@@ -243,6 +243,19 @@ fn a_server_entry_with_another_path_is_ours() {
 }
 
 #[test]
+fn a_server_on_windows_has_its_path_as_the_command() {
+    for path in ["C:/Users/jo/plimsoll-mcp.exe", "C:/Users/Jane Doe/plimsoll-mcp.exe"] {
+        let installed = servers::add_or_update_our_server("", &|_| path.to_owned()).unwrap();
+        let expected = json!({"command": path, "args": [], "alwaysLoad": true});
+        assert_eq!(value(&installed.text)["mcpServers"]["plimsoll"], expected);
+        assert_eq!(installed.entry_author, McpEntryAuthor::Ours);
+        let moved = servers::add_or_update_our_server(&installed.text, &spaced).unwrap().text;
+        assert_eq!(moved, servers::add_or_update_our_server("", &spaced).unwrap().text);
+        assert!(servers::remove_our_server_and_empty_containers(&installed.text, None).unwrap().is_empty);
+    }
+}
+
+#[test]
 fn another_server_with_our_name_stays() {
     for (server, ours) in [
         (r#"{"command":"python","args":["plimsoll.py"]}"#, false),

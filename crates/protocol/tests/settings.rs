@@ -18,6 +18,14 @@ fn spaced(program: &str) -> String {
     format!("/home/a b/it's/{program}")
 }
 
+fn on_windows(program: &str) -> String {
+    format!("C:/Users/JANEDO~1/plimsoll/{program}.exe")
+}
+
+fn spaced_on_windows(program: &str) -> String {
+    format!("C:/Users/Jane Doe/{program}.exe")
+}
+
 fn installed(text: &str) -> String {
     install_or_update_our_entries(text, HookSupport::Modern, &bare)
         .map(|merged| merged.text)
@@ -44,7 +52,7 @@ const TEXTS: &[&str] = &[
 fn uninstalling_restores_the_file_byte_for_byte() {
     for text in TEXTS {
         for era in [HookSupport::Modern, HookSupport::Classic] {
-            for spell in [bare, absolute, spaced] {
+            for spell in [bare, absolute, spaced, on_windows, spaced_on_windows] {
                 let merged = install_or_update_our_entries(text, era, &spell).unwrap().text;
                 assert_eq!(
                     remove_our_entries_and_empty_containers(&merged, None).unwrap().text,
@@ -190,6 +198,10 @@ fn only_a_command_that_runs_our_program_is_ours() {
         (r#"{"type":"command","command":"'/a b/plimsoll-stop-gate'"}"#, true),
         (r#"{"type":"command","command":"\"$HOME\"/bin/plimsoll-stop-gate --x"}"#, true),
         (r#"{"type":"command","command":"/a/plimsoll-memory now","args":[]}"#, true),
+        (r#"{"type":"command","command":"C:/a/plimsoll-stop-gate.exe","args":[]}"#, true),
+        (r#"{"type":"command","command":"C:\\a b\\plimsoll-stop-gate.exe","args":[]}"#, true),
+        (r#"{"type":"command","command":"\"C:\\a b\\plimsoll-stop-gate.exe\" --x"}"#, true),
+        (r#"{"type":"command","command":"C:\\a\\plimsoll-stop-gate.cmd","args":[]}"#, false),
         (r#"{"type":"command","command":"echo /a/plimsoll-stop-gate"}"#, false),
         (r#"{"type":"command","command":"/bin/echo plimsoll-stop-gate"}"#, false),
         (r#"{"type":"command","command":"my-plimsoll-stop-gate"}"#, false),
@@ -217,6 +229,32 @@ fn a_path_is_quoted_only_where_a_shell_reads_it() {
         (&stop["command"], stop.get("args")),
         (&json!(r"'/home/a b/it'\''s/plimsoll-stop-gate'"), None)
     );
+}
+
+#[test]
+fn a_windows_path_is_written_as_every_shell_there_reads_it() {
+    for (spell, hook, status_line) in [
+        (
+            on_windows as fn(&str) -> String,
+            "C:/Users/JANEDO~1/plimsoll/plimsoll-stop-gate.exe",
+            "C:/Users/JANEDO~1/plimsoll/plimsoll-statusline.exe",
+        ),
+        (
+            spaced_on_windows,
+            "C:/Users/Jane Doe/plimsoll-stop-gate.exe",
+            r#""C:/Users/Jane Doe/plimsoll-statusline.exe""#,
+        ),
+    ] {
+        let text = install_or_update_our_entries("", HookSupport::Modern, &spell).unwrap().text;
+        let settings: Value = serde_json::from_str(&text).unwrap();
+        let stop = &settings["hooks"]["Stop"][0]["hooks"][0];
+        assert_eq!((&stop["command"], &stop["args"]), (&json!(hook), &json!([])));
+        assert_eq!(settings["statusLine"]["command"], status_line);
+        assert_eq!(install_or_update_our_entries(&text, HookSupport::Modern, &spell).unwrap().text, text);
+        // Programs that were installed elsewhere before are found in the file.
+        let moved = install_or_update_our_entries(&text, HookSupport::Modern, &absolute).unwrap().text;
+        assert_eq!(moved, install_or_update_our_entries("", HookSupport::Modern, &absolute).unwrap().text);
+    }
 }
 
 #[test]

@@ -50,7 +50,23 @@ pub(super) fn program_name(command: &str, is_exec_form: bool) -> String {
     } else {
         first_shell_word(command)
     };
-    path.rsplit('/').next().unwrap_or_default().to_owned()
+    program_name_at_path(&path).to_owned()
+}
+
+/// Returns the name of the program at a path of this or of another system. On Windows `\` separates names too, and the names
+/// of programs end with `.exe`.
+pub(super) fn program_name_at_path(path: &str) -> &str {
+    let is_separator = |c: char| c == '/' || c == '\\' && is_windows_path(path);
+    let file_name = path.rsplit(is_separator).next().unwrap_or_default();
+    match file_name.rsplit_once('.') {
+        Some((name, extension)) if extension.eq_ignore_ascii_case("exe") => name,
+        _ => file_name,
+    }
+}
+
+/// Returns true for an absolute path with the letter of a drive.
+pub(super) fn is_windows_path(path: &str) -> bool {
+    matches!(path.as_bytes(), [letter, b':', b'/' | b'\\', ..] if letter.is_ascii_alphabetic())
 }
 
 /// Returns the executable of a command. In exec form the whole text is a path, which may contain spaces; if the user left
@@ -60,23 +76,33 @@ pub(super) fn command_executable_with_spaces_if_ours(command: &str) -> String {
         return program.to_owned();
     }
     let trimmed = command.trim();
-    if trimmed.starts_with('\'') || trimmed.starts_with('"') || !trimmed.starts_with('/') {
-        return first_shell_word(trimmed);
+    let is_absolute_path = trimmed.starts_with('/') || is_windows_path(trimmed);
+    if is_absolute_path && PROGRAM_NAMES.contains(&program_name_at_path(trimmed)) {
+        trimmed.to_owned()
+    } else {
+        first_shell_word(trimmed)
     }
-    let file_name = trimmed.rsplit('/').next().unwrap_or_default();
-    if PROGRAM_NAMES.contains(&file_name) { trimmed.to_owned() } else { first_shell_word(trimmed) }
 }
 
-/// Returns the first word as a shell reads it, with quotes and backslashes resolved.
+/// Returns the first word as a shell reads it, with quotes and backslashes resolved. In a path of Windows the backslashes
+/// stay, as in PowerShell and `cmd`: a POSIX shell would find no program without them.
 pub(super) fn first_shell_word(command: &str) -> String {
     let mut word = String::new();
     let mut quote = None;
-    let mut characters = command.trim_start().chars();
+    let command = command.trim_start();
+    if is_windows_path(command) {
+        return command.split(char::is_whitespace).next().unwrap_or_default().to_owned();
+    }
+    let mut characters = command.chars().peekable();
     while let Some(current) = characters.next() {
         match (quote, current) {
             (None, quote_mark @ ('\'' | '"')) => quote = Some(quote_mark),
             (Some(opening_quote), character) if opening_quote == character => quote = None,
-            (None | Some('"'), '\\') => word.extend(characters.next()),
+            (None, '\\') => word.extend(characters.next()),
+            (Some('"'), '\\') => {
+                let escaped = characters.next_if(|next| ESCAPED_IN_DOUBLE_QUOTES.contains(next));
+                word.push(escaped.unwrap_or('\\'));
+            }
             (None, character) if character.is_whitespace() => break,
             _ => word.push(current),
         }
@@ -84,7 +110,27 @@ pub(super) fn first_shell_word(command: &str) -> String {
     word
 }
 
-/// Quotes a word for a shell if necessary.
+/// The characters before which a POSIX shell removes a backslash inside double quotes.
+const ESCAPED_IN_DOUBLE_QUOTES: [char; 4] = ['$', '`', '"', '\\'];
+
+/// Returns true for a character that has no meaning of its own in a path in Git Bash, PowerShell and `cmd`.
+pub fn is_plain_in_windows_shells(character: char) -> bool {
+    character.is_alphanumeric() || "/._-+:~".contains(character)
+}
+
+/// Quotes the path of a program for the client's shell if necessary. On Windows that is Git Bash, or PowerShell if there is no
+/// Git Bash; older clients used `cmd`. Their quotes have nothing in common: to PowerShell a quoted path is only a text.
+pub fn quote_program_path(path: &str) -> String {
+    if is_windows_path(path) && path.chars().all(is_plain_in_windows_shells) {
+        path.to_owned()
+    } else if is_windows_path(path) && !path.contains(['$', '`']) {
+        format!("\"{path}\"")
+    } else {
+        shell_quote_if_needed(path)
+    }
+}
+
+/// Quotes a word for a POSIX shell if necessary.
 pub fn shell_quote_if_needed(argument: &str) -> String {
     let is_safe_character = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%,=".contains(c);
     if !argument.is_empty() && argument.chars().all(is_safe_character) {
@@ -97,6 +143,50 @@ pub fn shell_quote_if_needed(argument: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn programs_are_recognized_by_their_paths_of_every_system() {
+        for (command, exec_form_name, shell_form_name) in [
+            ("plimsoll-memory", "plimsoll-memory", "plimsoll-memory"),
+            ("plimsoll-memory.EXE part-2", "plimsoll-memory", "plimsoll-memory"),
+            ("/opt/bin/plimsoll-memory", "plimsoll-memory", "plimsoll-memory"),
+            ("/opt/my bin/plimsoll-memory", "plimsoll-memory", "my"),
+            (r"/opt/my\ bin/plimsoll-memory x", "plimsoll-memory", "plimsoll-memory"),
+            ("C:/Tools/plimsoll-memory.exe", "plimsoll-memory", "plimsoll-memory"),
+            (r"C:\Tools\plimsoll-memory.exe", "plimsoll-memory", "plimsoll-memory"),
+            (r"c:\Tools\plimsoll-memory", "plimsoll-memory", "plimsoll-memory"),
+            (r"C:\Tools\plimsoll-memory.exe part-2", "plimsoll-memory", "plimsoll-memory"),
+            ("C:/My Tools/plimsoll-memory.exe", "plimsoll-memory", "My"),
+            (r#""C:\My Tools\plimsoll-memory.exe" part-2"#, "plimsoll-memory", "plimsoll-memory"),
+            ("'C:/My Tools/plimsoll-memory.exe' part-2", "plimsoll-memory", "plimsoll-memory"),
+            (r#""/opt/a \"b\"/plimsoll-memory""#, "plimsoll-memory", "plimsoll-memory"),
+            (r"/opt/a\plimsoll-memory", r"aplimsoll-memory", "aplimsoll-memory"),
+            (r"relative\plimsoll-memory.exe", "relativeplimsoll-memory", "relativeplimsoll-memory"),
+            ("C:/Tools/plimsoll-memory.bat", "plimsoll-memory.bat", "plimsoll-memory.bat"),
+            ("C:/Tools/plimsoll-memory.exe.bat", "plimsoll-memory.exe.bat", "plimsoll-memory.exe.bat"),
+            (r"C:\Tools\other.exe plimsoll-memory", "other", "other"),
+        ] {
+            assert_eq!(program_name(command, true), exec_form_name, "exec form: {command}");
+            assert_eq!(program_name(command, false), shell_form_name, "shell form: {command}");
+        }
+    }
+
+    #[test]
+    fn a_quoted_program_path_is_read_back_by_a_shell() {
+        for (path, quoted) in [
+            ("/opt/bin/plimsoll", "/opt/bin/plimsoll"),
+            ("/opt/my bin/plimsoll", "'/opt/my bin/plimsoll'"),
+            ("C:/Users/jo/plimsoll.exe", "C:/Users/jo/plimsoll.exe"),
+            ("C:/Users/Jörg/plimsoll.exe", "C:/Users/Jörg/plimsoll.exe"),
+            ("C:/Users/JANEDO~1/plimsoll.exe", "C:/Users/JANEDO~1/plimsoll.exe"),
+            ("C:/Users/Jane Doe/plimsoll.exe", "\"C:/Users/Jane Doe/plimsoll.exe\""),
+            ("C:/Users/O'Hara (x)/plimsoll.exe", "\"C:/Users/O'Hara (x)/plimsoll.exe\""),
+            ("C:/a$b/plimsoll.exe", "'C:/a$b/plimsoll.exe'"),
+        ] {
+            assert_eq!(quote_program_path(path), quoted);
+            assert_eq!(first_shell_word(quoted), path);
+        }
+    }
 
     #[test]
     fn only_commands_that_we_write_count_as_guarded() {

@@ -1,5 +1,6 @@
 //! Our MCP server in a project's `.mcp.json`. All other servers stay byte for byte.
 
+use super::command::program_name_at_path;
 use super::hook_entries::{object_members_or_error, remove_object_member, root_members};
 use super::json_text::{self, InvalidSettings};
 use super::original_text::OriginalText;
@@ -168,7 +169,7 @@ fn classify_entry_author(list_json: &str, range: &Range<usize>) -> McpEntryAutho
     let value = json_text::value_at_or_null(list_json, range);
     let command = value.get("command").and_then(Value::as_str).unwrap_or_default();
     // No shell reads the command, so spaces belong to the path.
-    if command.rsplit('/').next() != Some(SERVER_PROGRAM) {
+    if program_name_at_path(command) != SERVER_PROGRAM {
         return McpEntryAuthor::Foreign(list_json[range.clone()].to_owned());
     }
     if program_path_of_entry(&value).is_some() {

@@ -1,6 +1,6 @@
 //! The entries of the templates, with their commands written for this machine.
 
-use super::command::{exec_if_installed_command, shell_quote_if_needed};
+use super::command::{exec_if_installed_command, quote_program_path};
 use super::{EntryOptions, HookSupport, MEMORY_ARGUMENT, MEMORY_TEMPLATE, MODERN_TEMPLATE};
 use serde_json::{Map, Value};
 
@@ -121,9 +121,8 @@ fn set_command_quoted_for_classic_if_needed(
     command: String,
 ) {
     let has_no_arguments = hook.get("args").and_then(Value::as_array).is_none_or(Vec::is_empty);
-    if hook_support == HookSupport::Classic && has_no_arguments && shell_quote_if_needed(&command) != command
-    {
-        hook.insert("command".to_owned(), shell_quote_if_needed(&command).into());
+    if hook_support == HookSupport::Classic && has_no_arguments && quote_program_path(&command) != command {
+        hook.insert("command".to_owned(), quote_program_path(&command).into());
         hook.shift_remove("args");
     } else {
         hook.insert("command".to_owned(), command.into());
@@ -146,7 +145,7 @@ pub(super) fn status_line_value(command_for: &dyn Fn(&str) -> String) -> Value {
     let program = status_line.get("command").and_then(Value::as_str).unwrap_or_default().to_owned();
     if let Some(fields) = status_line.as_object_mut() {
         // The client always passes a status line's command to a shell.
-        fields.insert("command".to_owned(), shell_quote_if_needed(&command_for(&program)).into());
+        fields.insert("command".to_owned(), quote_program_path(&command_for(&program)).into());
     }
     status_line
 }
