@@ -36,10 +36,12 @@ use install_paths::{InstallPaths, has_hooks_that_never_yield, has_our_hooks};
 use memory::plan_server_entry_and_frame_agent;
 pub use memory::{MemoryInstallationReport, ServerEntryOutcome};
 pub use plimsoll_domain::settings::CompactionChoice;
-use plimsoll_protocol::settings::{self, EntryOptions, HookSupport, InvalidSettings};
+use plimsoll_protocol::settings::{
+    self, EntryOptions, HookSupport, InvalidSettings, is_plain_in_windows_shells,
+};
 use plimsoll_store::disk::{self, Durability};
 use plimsoll_store::{StoreError, environment};
-use plimsoll_system::paths::program_path;
+use plimsoll_system::paths::{program_path, program_path_for_shells};
 use program_home::version_link_or_upgrade_safe_program_path;
 pub use program_home::{
     copy_programs_and_update_version_link, planned_copy_folder, program_folder_or_copy_if_in_npm_or_plugin,
@@ -417,7 +419,7 @@ pub fn program_name_or_path_for_session(program: &str) -> String {
 /// unknown.
 fn absolute_program_path_or_name(program: &str) -> String {
     version_link_or_upgrade_safe_program_path(program)
-        .map_or_else(|| program.to_owned(), |path| path.display().to_string())
+        .map_or_else(|| program.to_owned(), |path| program_path_for_shells(&path, is_plain_in_windows_shells))
 }
 
 fn decode_settings<'b>(path: &Path, bytes: &'b [u8]) -> Result<&'b str, InstallError> {

@@ -41,6 +41,9 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
+/// False on Windows, where only some users may create symbolic links.
+pub const CAN_CREATE_LINKS: bool = cfg!(unix);
+
 /// The type of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileType {

@@ -40,6 +40,13 @@ pub fn program_name(path: &Path) -> Cow<'_, str> {
     platform::program_name(path)
 }
 
+/// Returns a program's path as text for a command that a shell reads. On Windows it has `/` between its names, which every
+/// shell there understands, and the short names of folders whose names have a character that is not `is_plain`, because
+/// the shells have no quotes in common. Some volumes have no short names.
+pub fn program_path_for_shells(path: &Path, is_plain: fn(char) -> bool) -> String {
+    platform::program_path_for_shells(path, is_plain)
+}
+
 /// Returns the absolute path of the POSIX shell, because the `PATH` may have relative entries. On Windows the shell comes
 /// with git, and the client needs it as well. `find_program` finds a program by its name or its path.
 pub fn shell_path(

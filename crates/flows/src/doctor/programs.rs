@@ -190,7 +190,7 @@ fn find_failure_to_start_without_path(
     project_folders: &[PathBuf],
 ) -> Option<StartFailure> {
     let path = environment::find_program(name)?;
-    if !name.contains('/') {
+    if is_bare_name(name) {
         return Some(StartFailure::BareName);
     }
     // The local settings file is in the project, so the project's author may have written it. Only programs of this
@@ -209,7 +209,12 @@ fn find_failure_to_start_without_path(
 /// can report it.
 fn find_program_file_in_project(project: &Project, name: &str) -> Option<PathBuf> {
     let path = project.root().join(name);
-    (name.contains('/') && disk::exists(&path)).then_some(path)
+    (!is_bare_name(name) && disk::exists(&path)).then_some(path)
+}
+
+/// Returns true for a name that is looked up on the PATH.
+fn is_bare_name(name: &str) -> bool {
+    Path::new(name).components().count() == 1 && !name.contains('/')
 }
 
 /// Runs a program to query its build. Must be called only for trusted programs: next to this one or on the user's PATH.

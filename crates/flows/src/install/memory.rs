@@ -6,7 +6,7 @@ use super::install_paths::InstallPaths;
 use super::restored_file::{RestoredFile, plan_redundant_backup_removal};
 use super::{FileChange, InstallError, absolute_program_path_or_name, decode_settings, plan_backup};
 use plimsoll_protocol::settings::servers::{self, McpEntryAuthor};
-use plimsoll_protocol::settings::{MemoryVariable, agent, shell_quote_if_needed};
+use plimsoll_protocol::settings::{MemoryVariable, agent, quote_program_path};
 use plimsoll_store::disk;
 use std::path::{Path, PathBuf};
 
@@ -62,7 +62,7 @@ pub(super) fn plan_server_entry_and_frame_agent(
         None => None,
     };
     let manual_command = (is_requested && server_entry.is_none()).then(|| {
-        let program = shell_quote_if_needed(&absolute_program_path_or_name(servers::SERVER_PROGRAM));
+        let program = quote_program_path(&absolute_program_path_or_name(servers::SERVER_PROGRAM));
         format!("claude mcp add --scope user {} -- {program}", servers::SERVER_NAME)
     });
     let agent_file = if is_requested || disk::exists(&paths.agent_file) {

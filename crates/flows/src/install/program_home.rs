@@ -8,6 +8,7 @@ use crate::optional_program;
 use plimsoll_domain::build::BuildInfo;
 use plimsoll_protocol::settings::PROGRAM_NAMES;
 use plimsoll_store::{Project, StoreError, disk, environment};
+use plimsoll_system::files::CAN_CREATE_LINKS;
 use plimsoll_system::paths::program_path;
 use std::path::{Path, PathBuf};
 
@@ -133,9 +134,10 @@ fn this_version_folder() -> Option<PathBuf> {
     Some(data_folder()?.join("versions").join(BuildInfo::for_current_program("plimsoll").version).join("bin"))
 }
 
-/// Returns the link to the folder of the version that was set up last.
+/// Returns the link to the folder of the version that was set up last. Where not every user can create links there is none,
+/// and entries name the folder of the version.
 pub(super) fn current_version_link() -> Option<PathBuf> {
-    Some(data_folder()?.join("bin"))
+    Some(data_folder()?.join("bin")).filter(|_| CAN_CREATE_LINKS)
 }
 
 pub(super) fn is_missing_or_link(path: &Path) -> bool {

@@ -2,8 +2,8 @@
 //! editor or the desktop has a different PATH than the user's shell. Files that a team shares use the bare
 //! name.
 
-use super::program_home::version_link_or_upgrade_safe_program_path;
-use plimsoll_protocol::settings::shell_quote_if_needed;
+use super::absolute_program_path_or_name;
+use plimsoll_protocol::settings::quote_program_path;
 
 /// The name and text of each file, with the program's bare name.
 pub const SLASH_COMMAND_FILES: [(&str, &str); 2] = [
@@ -17,8 +17,7 @@ const PERMISSION_DELIMITERS: (&str, &str) = ("Bash(", ":*)");
 
 /// Returns the program's path, quoted for the shell, or its bare name if the path is unknown.
 pub(super) fn shell_quoted_program_path_or_name() -> String {
-    version_link_or_upgrade_safe_program_path(PROGRAM)
-        .map_or_else(|| PROGRAM.to_owned(), |path| shell_quote_if_needed(&path.display().to_string()))
+    quote_program_path(&absolute_program_path_or_name(PROGRAM))
 }
 
 /// Replaces the program's name with this path in the permission rule and in the code spans of a file.

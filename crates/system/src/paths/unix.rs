@@ -23,6 +23,10 @@ pub(super) fn program_name(path: &Path) -> Cow<'_, str> {
     path.file_name().unwrap_or_default().to_string_lossy()
 }
 
+pub(super) fn program_path_for_shells(path: &Path, _is_plain: fn(char) -> bool) -> String {
+    path.display().to_string()
+}
+
 pub(super) fn shell_path(
     _git_path: impl Fn() -> &'static Path,
     _find_program: impl Fn(&str) -> Option<PathBuf>,

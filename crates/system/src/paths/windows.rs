@@ -3,7 +3,8 @@
 
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
+use winsafe::{HFINDFILE, WIN32_FIND_DATA};
 
 /// The usual folder of Windows. Neither git nor the client is found in it.
 pub(super) const SYSTEM_SEARCH_PATH: &str = r"C:\Windows\System32;C:\Windows";
@@ -32,6 +33,32 @@ pub(super) fn program_name(path: &Path) -> Cow<'_, str> {
     let has_ending = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("exe"));
     let name = if has_ending { path.file_stem() } else { path.file_name() };
     name.unwrap_or_default().to_string_lossy()
+}
+
+/// The program's own name stays, because it decides what the program does.
+pub(super) fn program_path_for_shells(path: &Path, is_plain: fn(char) -> bool) -> String {
+    let path = dunce::simplified(path);
+    let mut text = String::new();
+    for ancestor in path.ancestors().collect::<Vec<_>>().into_iter().rev() {
+        match ancestor.components().next_back() {
+            Some(Component::RootDir) | None => {}
+            Some(component) => {
+                let name = component.as_os_str().to_string_lossy();
+                let is_folder_with_other_characters = ancestor != path && !name.chars().all(is_plain);
+                let short_name = is_folder_with_other_characters.then(|| short_name(ancestor)).flatten();
+                let separator = if text.is_empty() { "" } else { "/" };
+                text.extend([separator, &short_name.unwrap_or_else(|| name.into_owned())]);
+            }
+        }
+    }
+    text
+}
+
+/// Returns the short name of a file or folder, such as `PROGRA~1`. It follows the rules of MS-DOS.
+fn short_name(path: &Path) -> Option<String> {
+    let mut found_file = WIN32_FIND_DATA::default();
+    let (_search, is_found) = HFINDFILE::FindFirstFile(path.to_str()?, &mut found_file).ok()?;
+    Some(found_file.cAlternateFileName()).filter(|name| is_found && !name.is_empty())
 }
 
 /// Git's installer adds `cmd\git.exe` to the `PATH`, but not `bin\sh.exe` unless the user chooses so.
@@ -82,6 +109,25 @@ pub(super) fn append_to_path(base: &Path, parts: &[&str]) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_path_for_shells_leads_to_the_same_program_without_quotes() {
+        let folder = std::env::temp_dir().join(format!("plimsoll paths (test) {}", std::process::id()));
+        std::fs::create_dir_all(folder.join("bin")).unwrap();
+        let program = folder.join("bin").join("plimsoll-statusline.exe");
+        std::fs::write(&program, "program").unwrap();
+        let is_plain = |character: char| character.is_alphanumeric() || "/._-+:~".contains(character);
+        let text = program_path_for_shells(&program, is_plain);
+        assert_eq!(std::fs::read_to_string(&text).unwrap(), "program", "{text}");
+        assert!(text.ends_with("/bin/plimsoll-statusline.exe") && !text.contains('\\'), "{text}");
+        // Without short names on this volume the path stays as it is.
+        assert_eq!(text.chars().all(is_plain), short_name(&folder).is_some(), "{text}");
+        let verbatim = PathBuf::from(format!(r"\\?\{}", program.display()));
+        assert_eq!(program_path_for_shells(&verbatim, is_plain), text);
+        std::fs::remove_dir_all(&folder).unwrap();
+        let plain = Path::new(r"C:\Users\jo\plimsoll-mcp.exe");
+        assert_eq!(program_path_for_shells(plain, is_plain), "C:/Users/jo/plimsoll-mcp.exe");
+    }
 
     #[test]
     fn the_shell_of_git_comes_before_that_of_the_path() {
