@@ -182,8 +182,8 @@ impl Session<'_> {
             && to_safe_single_line(self.folder) == self.folder
             // A name that was not valid Unicode is not known.
             && !self.folder.contains('\u{fffd}');
-        let folder = shlex::try_quote(self.folder).ok().filter(|_| is_safe)?;
-        Some(format!("cd {folder} && claude --resume {}", self.id))
+        let change_folder = change_folder_command(self.folder).filter(|_| is_safe)?;
+        Some(format!("{change_folder} claude --resume {}", self.id))
     }
 
     fn to_json(&self) -> Value {
@@ -203,5 +203,38 @@ impl Session<'_> {
             "cost_basis": self.totals.cost.basis,
             "resume_command": self.resume_command(),
         })
+    }
+}
+
+/// Returns the beginning of a command line that changes to a folder, as POSIX shells read it. That of a Windows folder is also
+/// read by PowerShell, which does not know `&&` before its version 7, and where every apostrophe of Unicode ends a quote.
+/// Returns `None` if the folder cannot be quoted.
+fn change_folder_command(folder: &str) -> Option<String> {
+    let is_windows_folder = matches!(folder.as_bytes(), [_, b':', b'/' | b'\\', ..]);
+    if is_windows_folder {
+        let has_apostrophe = folder.contains(['\'', '‘', '’', '‚', '‛']);
+        return (!has_apostrophe).then(|| format!("cd '{folder}';"));
+    }
+    shlex::try_quote(folder).ok().map(|folder| format!("cd {folder} &&"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_is_quoted_for_the_shells_of_its_system() {
+        for (folder, expected) in [
+            ("/home/u/shop", Some("cd /home/u/shop &&")),
+            ("/home/u/it's", Some("cd \"/home/u/it's\" &&")),
+            ("/home/$(id)", Some("cd '/home/$(id)' &&")),
+            ("/home/\0", None),
+            (r"C:\Users\jo\shop", Some(r"cd 'C:\Users\jo\shop';")),
+            (r"C:\a $(id) `id`", Some(r"cd 'C:\a $(id) `id`';")),
+            (r"C:\it's", None),
+            (r"C:\a’; id #", None),
+        ] {
+            assert_eq!(change_folder_command(folder).as_deref(), expected, "{folder}");
+        }
     }
 }

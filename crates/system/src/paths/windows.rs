@@ -38,16 +38,18 @@ pub(super) fn program_name(path: &Path) -> Cow<'_, str> {
 /// The program's own name stays, because it decides what the program does.
 pub(super) fn program_path_for_shells(path: &Path, is_plain: fn(char) -> bool) -> String {
     let path = dunce::simplified(path);
+    let mut folder = PathBuf::new();
     let mut text = String::new();
-    for ancestor in path.ancestors().collect::<Vec<_>>().into_iter().rev() {
-        match ancestor.components().next_back() {
-            Some(Component::RootDir) | None => {}
-            Some(component) => {
+    for component in path.components() {
+        folder.push(component);
+        match component {
+            Component::RootDir => {}
+            Component::Prefix(prefix) => text += &prefix.as_os_str().to_string_lossy(),
+            Component::CurDir | Component::ParentDir | Component::Normal(_) => {
                 let name = component.as_os_str().to_string_lossy();
-                let is_folder_with_other_characters = ancestor != path && !name.chars().all(is_plain);
-                let short_name = is_folder_with_other_characters.then(|| short_name(ancestor)).flatten();
-                let separator = if text.is_empty() { "" } else { "/" };
-                text.extend([separator, &short_name.unwrap_or_else(|| name.into_owned())]);
+                let needs_short_name = folder != path && !name.chars().all(is_plain);
+                let short_name = needs_short_name.then(|| short_name(&folder)).flatten();
+                text.extend(["/", short_name.as_deref().unwrap_or(&name)]);
             }
         }
     }
