@@ -2,7 +2,7 @@
 # Tests the programs for Windows on Linux, under wine. They are built with mingw; wine plays the kernel and the system's libraries. It
 # has no symbolic links, no junctions and no console: what needs these is tested on Windows alone.
 #
-# Usage: scripts/wine.sh                      the hooks' tests, Linux programs that start the Windows programs
+# Usage: scripts/wine.sh                      the tests of the programs, Linux programs that start the Windows programs
 #        scripts/wine.sh --units [CRATE …]    the unit tests of the crates that build for Windows, themselves Windows programs
 #
 # On Debian it installs wine and mingw. Everything else lies in target/wine: a prefix with a home of its own and one wineserver, which
@@ -71,21 +71,21 @@ if [ "${1:-}" = --units ]; then
   exit
 fi
 
-cargo build --quiet --locked --target "$target" --package plimsoll --no-default-features --bin plimsoll --bin plimsoll-hook
+cargo build --quiet --locked --target "$target" --package plimsoll --no-default-features --features optional-programs --bins
 cargo build --quiet --locked --package plimsoll-testkit --bin replayed-client
 built=$build_folder/$target/debug programs=$wine_folder/programs
 rm -rf "$programs" "$wine_folder/started"
 mkdir -p "$programs"
 touch "$wine_folder/started"
-ln -f "$built/plimsoll.exe" "$drive/plimsoll/plimsoll.exe"
+ln -f "$built/plimsoll.exe" "$built/plimsoll-mcp.exe" "$drive/plimsoll/"
 while read -r hook; do ln -f "$built/plimsoll-hook.exe" "$drive/plimsoll/$hook.exe"; done <crates/hooks/programs.txt
-# Also by the paths that `plimsoll init` writes into the settings: for Linux they are names, which the client finds on its PATH.
+# Also by the names that `plimsoll init` writes into the settings.
 while read -r program; do
   ln -s "$PWD/scripts/wine/start.sh" "$programs/$program"
-  ln -s "$program" "$programs/C:\\plimsoll\\$program.exe"
-done < <(echo plimsoll && cat crates/hooks/programs.txt)
-export PLIMSOLL_BIN_DIR=$programs PLIMSOLL_REPLAYED_CLIENT=$build_folder/debug/replayed-client TMPDIR=$drive/t
-tests=(--package plimsoll-tests --test hooks)
+  ln -s "$program" "$programs/$program.exe"
+done < <(printf "%s\n" plimsoll plimsoll-mcp && cat crates/hooks/programs.txt)
+export PLIMSOLL_BIN_DIR=$programs PLIMSOLL_WINDOWS_PROGRAMS=$programs PLIMSOLL_REPLAYED_CLIENT=$build_folder/debug/replayed-client TMPDIR=$drive/t
+tests=(--package plimsoll-tests --test hooks --test memory --test commands)
 status=0
 run_tests --profile wine "${tests[@]}" || status=$?
 # A test of this list that has started nothing under wine says nothing about Windows.

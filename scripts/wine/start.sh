@@ -10,7 +10,8 @@ folder=${0%/*}
 name=${0##*[/\\]} name=${name%.exe}
 wine_folder=$(cd "$folder/.." && pwd -P) || exit 1
 drive=$wine_folder/prefix/drive_c
-program=$drive/plimsoll/$name.exe
+# A test may start a copy of the program, which lies elsewhere.
+program=${PLIMSOLL_WINDOWS_PROGRAM:-$drive/plimsoll/$name.exe}
 IFS= read -r -n 2 magic <"$program" && [ "$magic" = MZ ] || { echo "start.sh: $program is no program for Windows" >&2; exit 1; }
 
 # Which test this is for: one of the processes above has it from nextest. scripts/wine.sh compares these names with its list.

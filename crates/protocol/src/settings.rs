@@ -18,8 +18,8 @@ mod template;
 mod variable;
 
 pub use command::{
-    GUARDED_FLAG, is_plain_in_windows_shells, quote_program_path, runs_our_program_in_exec_or_shell_form,
-    shell_quote_if_needed,
+    GUARDED_FLAG, is_plain_in_windows_shells, needs_quotes_in_windows_shells, quote_program_path,
+    runs_our_program_in_exec_or_shell_form, shell_quote_if_needed,
 };
 use command::{command_executable_with_spaces_if_ours, program_name};
 pub use hook_entries::{EntryDifference, EntryDifferenceKind};
@@ -61,6 +61,9 @@ pub const FIRST_MODERN_VERSION: (u32, u32, u32) = (2, 1, 207);
 /// The first client that runs our plugin's hooks, because it supports all of their events. 2.1.117 does not support
 /// `PostToolBatch`.
 pub const FIRST_PLUGIN_VERSION: (u32, u32, u32) = (2, 1, 118);
+
+/// The first client that starts a hook with `args` directly. Earlier ones pass its command to a shell (2.1.138 has no `args`).
+pub const FIRST_EXEC_FORM_VERSION: (u32, u32, u32) = (2, 1, 139);
 
 /// The template that a client supports. Before 2.1 a single unknown event name silently disables every hook of the
 /// file.

@@ -26,3 +26,4 @@ mod turns_command;
 mod untrusted_paths;
 mod untrusted_records;
 mod usage_matches_client;
+mod windows_programs;

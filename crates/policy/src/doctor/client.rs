@@ -1,7 +1,9 @@
 //! Checks whether the client is installed, and its version.
 
 use super::{Finding, Section};
-use plimsoll_protocol::settings::{FIRST_MODERN_VERSION, HookSupport, parse_version};
+use plimsoll_protocol::settings::{
+    FIRST_EXEC_FORM_VERSION, FIRST_MODERN_VERSION, HookSupport, parse_version,
+};
 
 #[derive(Debug, Clone, Default)]
 pub struct ClientInfo {
@@ -11,6 +13,8 @@ pub struct ClientInfo {
     pub path: Option<String>,
     /// True if we run in WSL and the program runs in Windows.
     pub runs_in_windows: bool,
+    /// True if this program is one for Windows.
+    pub is_on_windows: bool,
     /// The output of `claude --version`.
     pub version_text: Option<String>,
 }
@@ -79,10 +83,18 @@ pub(super) fn check_client_version(client: &ClientInfo) -> Section {
             crate::client::UPDATE_ADVICE,
         )
     });
+    let starts_hooks_by_shell =
+        client.parsed_version().is_some_and(|version| version < FIRST_EXEC_FORM_VERSION);
+    let shell_warning = (client.is_on_windows && starts_hooks_by_shell).then(|| {
+        let first_version = crate::client::format_version(FIRST_EXEC_FORM_VERSION);
+        let message =
+            format!("Claude Code is older than {first_version}: it starts each hook through Git Bash");
+        Finding::warning("client.shell", message, crate::client::UPDATE_ADVICE)
+    });
     Section::new(
         "Client",
         format!("Claude Code {short_version} ({path})"),
-        classic_warning.into_iter().collect(),
+        classic_warning.into_iter().chain(shell_warning).collect(),
     )
 }
 
@@ -105,6 +117,19 @@ mod tests {
             let section = check_client_version(&ClientInfo {
                 path: owned(path),
                 version_text: owned(version),
+                ..ClientInfo::default()
+            });
+            assert_eq!(finding_codes(&section), expected, "{section:?}");
+        }
+        for (version, expected) in [
+            ("2.1.138 (Claude Code)", vec!["client.classic", "client.shell"]),
+            ("2.1.139 (Claude Code)", vec!["client.classic"]),
+            ("2.1.329 (Claude Code)", vec![]),
+        ] {
+            let section = check_client_version(&ClientInfo {
+                path: Some(r"C:\npm\claude.exe".to_owned()),
+                version_text: Some(version.to_owned()),
+                is_on_windows: true,
                 ..ClientInfo::default()
             });
             assert_eq!(finding_codes(&section), expected, "{section:?}");

@@ -3,6 +3,7 @@
 use super::{Finding, InspectionError, Section, Severity};
 use plimsoll_protocol::settings::{
     EntryDifference, EntryDifferenceKind, HookSupport, OurHookEntry, SettingsSummary,
+    needs_quotes_in_windows_shells,
 };
 use std::collections::BTreeMap;
 
@@ -109,6 +110,7 @@ pub fn deciding_file_if_it_disables_all_hooks<'f>(
 pub(super) fn check_hook_settings(settings: &SettingsInfo) -> Section {
     let mut findings: Vec<Finding> = settings.files.iter().filter_map(check_file_parses).collect();
     findings.extend(parsed_files(settings).filter_map(check_status_line_is_command_object));
+    findings.extend(parsed_files(settings).filter_map(check_status_line_needs_no_quotes));
     findings.extend(check_hooks_disabled_or_managed_only(settings));
     findings
         .extend(settings.files.iter().filter_map(|file| check_events_unknown_to_old_client(settings, file)));
@@ -150,6 +152,16 @@ fn check_status_line_is_command_object(
     let finding =
         || Finding::problem("settings.bad_status_line", message, advice).with_path(file.path.clone());
     summary.has_invalid_status_line.then(finding)
+}
+
+/// `init` quotes such a path only if its folders have no short names.
+fn check_status_line_needs_no_quotes((file, summary): (&SettingsFile, &SettingsSummary)) -> Option<Finding> {
+    let status_line = summary.status_line.as_ref().filter(|status_line| status_line.is_ours)?;
+    let message = "the status line's path has a space or another special character: it stays blank in PowerShell, which Claude Code uses without Git Bash";
+    let advice = "install Git for Windows, or put the programs into a folder with a plain path and run `plimsoll init` there";
+    needs_quotes_in_windows_shells(&status_line.executable).then(|| {
+        Finding::warning("settings.quoted_status_line", message, advice).with_path(file.path.clone())
+    })
 }
 
 fn check_hooks_disabled_or_managed_only(settings: &SettingsInfo) -> Vec<Finding> {

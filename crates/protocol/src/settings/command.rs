@@ -118,15 +118,24 @@ pub fn is_plain_in_windows_shells(character: char) -> bool {
     character.is_alphanumeric() || "/._-+:~".contains(character)
 }
 
+/// Returns true for the path of a program on Windows that has to be quoted.
+pub fn needs_quotes_in_windows_shells(path: &str) -> bool {
+    is_windows_path(path) && !path.chars().all(is_plain_in_windows_shells)
+}
+
 /// Quotes the path of a program for the client's shell if necessary. On Windows that is Git Bash, or PowerShell if there is no
 /// Git Bash; older clients used `cmd`. Their quotes have nothing in common: to PowerShell a quoted path is only a text.
 pub fn quote_program_path(path: &str) -> String {
-    if is_windows_path(path) && path.chars().all(is_plain_in_windows_shells) {
+    if !is_windows_path(path) {
+        return shell_quote_if_needed(path);
+    }
+    if !needs_quotes_in_windows_shells(path) {
         path.to_owned()
-    } else if is_windows_path(path) && !path.contains(['$', '`']) {
-        format!("\"{path}\"")
-    } else {
+    } else if path.contains(['$', '`']) {
         shell_quote_if_needed(path)
+    } else {
+        // `cmd` reads these quotes, too.
+        format!("\"{path}\"")
     }
 }
 

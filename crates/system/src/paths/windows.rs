@@ -113,6 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[expect(clippy::disallowed_methods, reason = "`store` uses this crate")]
     fn a_path_for_shells_leads_to_the_same_program_without_quotes() {
         let folder = std::env::temp_dir().join(format!("plimsoll paths (test) {}", std::process::id()));
         std::fs::create_dir_all(folder.join("bin")).unwrap();

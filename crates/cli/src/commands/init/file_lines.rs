@@ -1,7 +1,7 @@
 //! Lines and paths of single files, in the reports of `init` and `uninstall`.
 
 use plimsoll_flows::install::RestoredFile;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Returns the lines about a file from which our parts were removed: whether it was deleted or restored, and whether its
 /// backup is kept.
@@ -21,7 +21,8 @@ pub(super) fn restored_file_and_backup_lines(file: &RestoredFile, project: &Path
     lines
 }
 
-/// Returns a path relative to the project if it is inside, else the whole path.
+/// Returns a path relative to the project if it is inside, else the whole path, with the separators of this system.
 pub(super) fn display_path(path: &Path, project: &Path) -> String {
-    path.strip_prefix(project).unwrap_or(path).display().to_string()
+    let path: PathBuf = path.strip_prefix(project).unwrap_or(path).components().collect();
+    path.display().to_string()
 }

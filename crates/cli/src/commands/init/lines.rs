@@ -10,6 +10,7 @@ use plimsoll_flows::install::{
 };
 use plimsoll_protocol::settings::{HookSupport, MemoryVariable, servers, shell_quote_if_needed};
 use plimsoll_store::environment;
+use plimsoll_system::process_control::CAN_ASK_TO_END;
 use std::path::Path;
 
 /// How to install all programs. Shown if the command was copied alone, without the hook programs beside it.
@@ -141,10 +142,14 @@ fn other_file_and_next_step_lines(report: &InstallationReport, project: &Path) -
         ExcludeOutcome::UpToDate(_) => None,
     }));
     if report.exclude_outcome.is_none() {
-        lines.push("Session records and handoffs are in ~/.local/state/plimsoll/projects; only a project with a .claude/plimsoll.json or a run keeps its own.".to_owned());
+        let records = environment::state_home().unwrap_or_default().join("plimsoll").join("projects");
+        let records = environment::abbreviate_home(&records.display().to_string());
+        lines.push(format!("Session records and handoffs are in {records}; only a project with a .claude/plimsoll.json or a run keeps its own."));
     }
     lines.push("Sessions that are already open keep their old hooks.".to_owned());
-    lines.push("Next: start `claude` as usual; `plimsoll run --help` for unattended runs; `plimsoll doctor` checks the installation.".to_owned());
+    let run_help = if CAN_ASK_TO_END { "`plimsoll run --help` for unattended runs; " } else { "" };
+    lines
+        .push(format!("Next: start `claude` as usual; {run_help}`plimsoll doctor` checks the installation."));
     lines
 }
 

@@ -43,6 +43,13 @@ fn each_problem_of_the_settings_has_its_finding() {
         install_or_update_our_entries("{}", HookSupport::Modern, &|program| format!("/opt/{program}"))
             .map(|merged| merged.text)
             .unwrap();
+    let on_windows = |folder: &str| {
+        let command_for = |program: &str| format!("C:/{folder}/{program}.exe");
+        install_or_update_our_entries("{}", HookSupport::Modern, &command_for)
+            .map(|merged| merged.text)
+            .unwrap()
+    };
+    let (plain, spaced) = (on_windows("Users/JANEDO~1"), on_windows("Users/Jane Doe"));
     let without_stop = modern.replace("\"Stop\"", "\"InstructionsLoaded\"");
     let slower = modern.replacen("\"timeout\": 20", "\"timeout\": 60", 1);
     let off = r#"{"disableAllHooks": true}"#;
@@ -58,6 +65,8 @@ fn each_problem_of_the_settings_has_its_finding() {
     use SettingsScope::{Local, Managed, Project, User};
     for (client_version, files, expected) in [
         (MODERN, vec![(Project, modern.as_str())], vec![]),
+        (MODERN, vec![(User, plain.as_str())], vec![]),
+        (MODERN, vec![(User, spaced.as_str())], vec!["settings.quoted_status_line"]),
         (old_client, vec![(Project, classic.as_str())], vec![]),
         (MODERN, vec![], vec!["settings.none"]),
         (MODERN, vec![(Project, "{ broken")], vec!["settings.unreadable", "settings.none"]),
