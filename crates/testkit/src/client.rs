@@ -1,5 +1,6 @@
 //! The real client at a pinned version, installed once into the build folder.
 
+use crate::environment::{program_file_name, system_program_folders, user_variables};
 use crate::tool;
 use crate::workspace_paths::{find_program_folder_on_path, target_dir};
 use fs2::FileExt;
@@ -29,7 +30,13 @@ pub fn find_claude_from_env_or_install_pinned() -> PathBuf {
 /// Returns the path of this version of the client, and installs it if needed. Panics if the installation fails.
 pub fn install_claude_version_once(version: &str) -> PathBuf {
     let folder = target_dir().join(format!("client-{version}"));
-    let program = folder.join("node_modules/.bin/claude");
+    // On Windows `.bin` has scripts that start the program.
+    let relative_path = if cfg!(windows) {
+        "node_modules/@anthropic-ai/claude-code/bin/claude.exe"
+    } else {
+        "node_modules/.bin/claude"
+    };
+    let program = folder.join(relative_path);
     let completion_marker = folder.join("complete");
     if completion_marker.is_file() {
         return program;
@@ -62,7 +69,7 @@ fn install_with_npm(folder: &Path, version: &str) {
         let hint = "install Node.js with npm, or set PLIMSOLL_TEST_CLIENT to a claude program";
         assert!(find_program_folder_on_path(program).is_some(), "`{program}` is not on PATH: {hint}");
     }
-    let mut npm = Command::new("npm");
+    let mut npm = Command::new(program_file_name("npm"));
     npm.args(["install", "--no-audit", "--no-fund", "--no-save", "--prefix"]).arg(folder);
     npm.arg(format!("@anthropic-ai/claude-code@{version}"));
     if let Err(error) = tool::run_for_combined_output(&mut npm, INSTALL_TIMEOUT) {
@@ -77,7 +84,7 @@ fn assert_installed_version(program: &Path, version: &str) {
     command
         .arg("--version")
         .env_clear()
-        .env("HOME", temporary_home.path())
+        .envs(user_variables(temporary_home.path(), temporary_home.path()))
         .env("PATH", path_variable_with_system_node_and_git(&[]));
     let output = tool::run_for_combined_output(&mut command, Duration::from_secs(30));
     let is_expected_version = output.as_ref().is_ok_and(|text| text.starts_with(version));
@@ -94,11 +101,11 @@ pub(crate) fn path_variable_with_system_node_and_git(first_folders: &[PathBuf]) 
     if cfg!(target_os = "macos") {
         folders.extend(["sed", "timeout"].iter().filter_map(|program| find_program_folder_on_path(program)));
     }
-    folders.extend(["/usr/local/bin", "/usr/bin", "/bin"].map(PathBuf::from));
+    folders.extend(system_program_folders());
     for folder in ["node", "git"].iter().filter_map(|program| find_program_folder_on_path(program)) {
         if !folders.contains(&folder) {
             folders.push(folder);
         }
     }
-    std::env::join_paths(folders).expect("no folder of PATH has a colon in its name")
+    std::env::join_paths(folders).expect("no folder of PATH has the separator in its name")
 }

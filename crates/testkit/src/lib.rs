@@ -13,13 +13,15 @@
 )]
 
 pub mod client;
+mod environment;
 #[cfg(feature = "linear")]
 pub mod linear;
+#[cfg(unix)]
 pub mod postgres;
 mod process_group;
 pub mod proxy;
 pub mod quota;
-#[cfg(feature = "replay")]
+#[cfg(all(unix, feature = "replay"))]
 pub mod replay;
 mod seeded_rng;
 #[cfg(feature = "terminal")]
@@ -31,6 +33,6 @@ pub mod world;
 pub use plimsoll_scripted_model as scripted_model;
 pub use plimsoll_scripted_model::scripted_agent;
 pub use seeded_rng::SeededRng;
-pub use workspace_paths::{
-    find_or_build_bin_dir, find_or_build_replayed_client, fixtures_dir, target_dir, workspace_root,
-};
+#[cfg(all(unix, feature = "replay"))]
+pub use workspace_paths::find_or_build_replayed_client;
+pub use workspace_paths::{find_or_build_bin_dir, fixtures_dir, target_dir, workspace_root};

@@ -221,7 +221,7 @@ impl Drop for Terminal {
     fn drop(&mut self) {
         // The program leads its own session, so its id is also the id of its process group.
         if let Some(group) = self.child.process_id() {
-            terminate_process_group(group, || drop(self.child.try_wait()));
+            terminate_process_group(group, || self.child.try_wait().is_ok_and(|status| status.is_some()));
         }
     }
 }

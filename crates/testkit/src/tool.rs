@@ -1,8 +1,7 @@
 //! Runs the tools that the test harness needs (npm, cargo, openssl), each with a timeout.
 
-use crate::process_group::terminate_process_group;
+use crate::process_group::{start_in_own_group, terminate_process_group};
 use std::io::{Read, Seek};
-use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -12,8 +11,10 @@ use std::time::{Duration, Instant};
 pub(crate) fn run_for_combined_output(command: &mut Command, timeout: Duration) -> Result<String, String> {
     let mut output_file = tempfile::tempfile().map_err(|error| error.to_string())?;
     let clone_output_file = || output_file.try_clone().expect("a second handle of a temporary file");
-    command.stdin(Stdio::null()).stdout(clone_output_file()).stderr(clone_output_file()).process_group(0);
-    let mut child = command.spawn().map_err(|error| format!("{command:?} does not start: {error}"))?;
+    command.stdin(Stdio::null()).stdout(clone_output_file()).stderr(clone_output_file());
+    let mut child = start_in_own_group(command)
+        .spawn()
+        .map_err(|error| format!("{command:?} does not start: {error}"))?;
     let started_at = Instant::now();
     let status = loop {
         match child.try_wait().expect("our own child can be waited for") {
@@ -22,7 +23,7 @@ pub(crate) fn run_for_combined_output(command: &mut Command, timeout: Duration) 
         }
     };
     if status.is_none() {
-        terminate_process_group(child.id(), || _ = child.try_wait());
+        terminate_process_group(child.id(), || child.try_wait().is_ok_and(|status| status.is_some()));
     }
     let mut bytes = Vec::new();
     output_file

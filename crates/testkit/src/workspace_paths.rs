@@ -1,5 +1,6 @@
 //! Paths of the workspace, its build folder and the programs under test.
 
+use crate::environment::program_file_name;
 use crate::tool;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -45,8 +46,14 @@ pub fn find_or_build_bin_dir() -> PathBuf {
     BIN_DIR.get_or_init(from_env_or_build).clone()
 }
 
+/// Returns the path of a program under test.
+pub(crate) fn find_or_build_program(name: &str) -> PathBuf {
+    find_or_build_bin_dir().join(program_file_name(name))
+}
+
 /// Returns the path of the replayed client: `PLIMSOLL_REPLAYED_CLIENT`, or the debug build, which is built on the
 /// first call in each process.
+#[cfg(all(unix, feature = "replay"))]
 pub fn find_or_build_replayed_client() -> PathBuf {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     let build_program = || {
@@ -63,8 +70,8 @@ pub fn find_or_build_replayed_client() -> PathBuf {
 fn hard_link_plimsoll_hook_as_each_program(folder: PathBuf) -> PathBuf {
     for name in HOOK_PROGRAM_NAMES.lines() {
         let temporary_link = folder.join(format!("{name}.{}", std::process::id()));
-        std::fs::hard_link(folder.join("plimsoll-hook"), &temporary_link)
-            .and_then(|()| std::fs::rename(&temporary_link, folder.join(name)))
+        std::fs::hard_link(folder.join(program_file_name("plimsoll-hook")), &temporary_link)
+            .and_then(|()| std::fs::rename(&temporary_link, folder.join(program_file_name(name))))
             .unwrap_or_else(|error| panic!("{name} in {}: {error}", folder.display()));
         // Renaming one hard link onto another link of the same file removes neither, so remove the temporary one.
         let _ = std::fs::remove_file(&temporary_link);
@@ -88,5 +95,6 @@ fn cargo_build_into_debug_dir(package_args: &[&str]) -> PathBuf {
 /// Returns the first folder on this process's PATH that contains a program.
 pub(crate) fn find_program_folder_on_path(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).find(|folder| folder.join(program).is_file())
+    let file_name = program_file_name(program);
+    std::env::split_paths(&path).find(|folder| folder.join(&file_name).is_file())
 }

@@ -6,7 +6,7 @@ use crate::scripted_model::ScriptedModel;
 use serde_json::json;
 use std::path::PathBuf;
 
-#[cfg(feature = "replay")]
+#[cfg(all(unix, feature = "replay"))]
 use {
     crate::workspace_paths::find_or_build_replayed_client,
     std::os::unix::fs::{PermissionsExt, symlink},
@@ -36,7 +36,7 @@ impl World {
 
     /// Uses the replayed client and puts it on the PATH. If `PLIMSOLL_REAL_CLIENT` is set, the real client is used
     /// instead.
-    #[cfg(feature = "replay")]
+    #[cfg(all(unix, feature = "replay"))]
     pub fn use_replayed_client(&mut self) {
         self.replace_client_unless_real_required(|program| symlink(find_or_build_replayed_client(), program));
     }
@@ -44,7 +44,7 @@ impl World {
     /// Uses the real client in the sessions with these numbers and the replayed one in all others. Sessions are
     /// numbered from 1 in the order in which they start in this world. For tests that need the real client in one
     /// session, and check what Plimsoll does before or after it.
-    #[cfg(feature = "replay")]
+    #[cfg(all(unix, feature = "replay"))]
     pub fn use_real_client_in_sessions(&mut self, session_numbers: &[u32]) {
         let session_marker_prefix = self.root.join("client/begun").display().to_string();
         let shell_pattern =
@@ -71,7 +71,7 @@ impl World {
 
     /// Uses the program that `create_program` creates as the client. If `PLIMSOLL_REAL_CLIENT` is set, the real
     /// client stays in use.
-    #[cfg(feature = "replay")]
+    #[cfg(all(unix, feature = "replay"))]
     fn replace_client_unless_real_required(&mut self, create_program: impl FnOnce(&Path) -> io::Result<()>) {
         self.puts_client_on_path = true;
         self.set_env(
@@ -90,7 +90,7 @@ impl World {
     }
 
     /// Returns the requests for which the replayed client has no recording, and deletes the file that lists them.
-    #[cfg(feature = "replay")]
+    #[cfg(all(unix, feature = "replay"))]
     pub fn read_and_delete_unrecorded_requests(&self) -> String {
         let text = fs::read_to_string(self.unrecorded_requests_file()).unwrap_or_default();
         let _ = fs::remove_file(self.unrecorded_requests_file());

@@ -1,11 +1,11 @@
 //! Starts programs in a world, waits for them and returns their results.
 
-use crate::process_group::terminate_process_group;
+use crate::process_group::{start_in_own_group, terminate_process_group};
+#[cfg(unix)]
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::ffi::OsString;
 use std::io::{Read, Write};
-use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -81,15 +81,16 @@ impl Launch {
     /// Starts the program in its own process group and captures its output in the background.
     pub fn spawn(self) -> RunningProgram {
         let name = format!("{} {:?}", self.program.display(), self.args);
-        let mut child = Command::new(&self.program)
+        let mut command = Command::new(&self.program);
+        command
             .args(&self.args)
             .current_dir(&self.working_folder)
             .env_clear()
             .envs(self.env.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .process_group(0)
+            .stderr(Stdio::piped());
+        let mut child = start_in_own_group(&mut command)
             .spawn()
             .unwrap_or_else(|error| panic!("cannot start {name}: {error}"));
         spawn_stdin_writer(&mut child, self.stdin);
@@ -184,18 +185,37 @@ impl RunningProgram {
         }
         FinishedProgram {
             code: status.code(),
-            signal: status.signal(),
+            signal: signal_of_status(status),
             stdout: self.stdout.text(),
             stderr: self.stderr.text(),
             elapsed,
         }
     }
 
-    /// Sends SIGKILL to the program, but not to its children.
+    /// Kills the program (SIGKILL), but not its children.
     pub fn kill(&mut self) {
-        self.send_signal_if_running(Signal::KILL);
+        if self.try_wait().is_none() {
+            let _ = self.child.kill();
+        }
     }
 
+    fn try_wait(&mut self) -> Option<ExitStatus> {
+        if self.status.is_none() {
+            self.status = self.child.try_wait().expect("our own child can be waited for");
+        }
+        self.status
+    }
+
+    fn terminate_group_and_wait(&mut self) {
+        terminate_process_group(self.child.id(), || self.try_wait().is_some());
+        if self.try_wait().is_none() {
+            self.status = self.child.wait().ok();
+        }
+    }
+}
+
+#[cfg(unix)]
+impl RunningProgram {
     /// Sends SIGINT to the program, but not to its children.
     pub fn interrupt(&mut self) {
         self.send_signal_if_running(Signal::INT);
@@ -216,26 +236,20 @@ impl RunningProgram {
             let _ = kill_process(Pid::from_child(&self.child), signal);
         }
     }
-
-    fn try_wait(&mut self) -> Option<ExitStatus> {
-        if self.status.is_none() {
-            self.status = self.child.try_wait().expect("our own child can be waited for");
-        }
-        self.status
-    }
-
-    fn terminate_group_and_wait(&mut self) {
-        terminate_process_group(self.child.id(), || _ = self.try_wait());
-        if self.try_wait().is_none() {
-            self.status = self.child.wait().ok();
-        }
-    }
 }
 
 impl Drop for RunningProgram {
     fn drop(&mut self) {
         self.terminate_group_and_wait();
     }
+}
+
+/// Returns the signal that ended a program. Windows has none.
+fn signal_of_status(status: ExitStatus) -> Option<i32> {
+    #[cfg(unix)]
+    return std::os::unix::process::ExitStatusExt::signal(&status);
+    #[cfg(windows)]
+    return status.code().and(None);
 }
 
 /// The exit status and output of a program that has ended.

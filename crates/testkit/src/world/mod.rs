@@ -8,11 +8,11 @@ mod stable_text;
 pub use launch::{FinishedProgram, Launch, RunningProgram};
 
 use crate::client::{CLIENT_VERSION, path_variable_with_system_node_and_git};
-use crate::workspace_paths::find_or_build_bin_dir;
+use crate::environment::{config_folder, state_folder, user_variables};
+use crate::workspace_paths::{find_or_build_bin_dir, find_or_build_program};
 use serde_json::{Value, json};
 use std::fmt::Display;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -69,7 +69,8 @@ impl World {
 
     fn create_with_project(with_git: bool, with_plimsoll_files: bool) -> World {
         let folder = tempfile::Builder::new().prefix("plimsoll-test-").tempdir().expect("a temporary folder");
-        let root = folder.path().canonicalize().expect("the temporary folder exists");
+        // Neither a short name of Windows nor a path that starts with `\\?\`, which git does not accept.
+        let root = dunce::canonicalize(folder.path()).expect("the temporary folder exists");
         let home = root.join("home");
         for name in ["home", "tmp"] {
             fs::create_dir(root.join(name)).expect("the temporary folder is writable");
@@ -99,7 +100,7 @@ impl World {
     pub fn write_run_state_record_and_ledger(&self, state: &Value) {
         let run_id = state["run_id"].as_str().expect("a run has an id");
         let folder = self.runs_folder().join(run_id);
-        let project = self.project().canonicalize().expect("the project is there");
+        let project = dunce::canonicalize(self.project()).expect("the project is there");
         let record = json!({ "run_id": run_id, "project": project });
         self.write(folder.join("record.json"), &record.to_string());
         self.write(folder.join("ledger.json"), &state.to_string());
@@ -108,7 +109,12 @@ impl World {
 
     /// Returns the folder with the records of this world's runs.
     pub fn runs_folder(&self) -> PathBuf {
-        self.home().join(".local/state/plimsoll/runs")
+        self.plimsoll_state_folder().join("runs")
+    }
+
+    /// Returns the folder in which Plimsoll keeps this world's runs, and the records of projects without its files.
+    pub fn plimsoll_state_folder(&self) -> PathBuf {
+        state_folder(&self.home()).join("plimsoll")
     }
 
     /// Returns the HOME of every program in this world.
@@ -181,14 +187,15 @@ impl World {
     }
 
     fn plimsoll_user_settings_file(&self) -> PathBuf {
-        self.home().join(".config/plimsoll/settings.json")
+        config_folder(&self.home()).join("plimsoll/settings.json")
     }
 
     /// Writes an executable file, creates its parent folders and returns the file's path.
+    #[cfg(unix)]
     pub fn write_program(&self, relative_path: impl AsRef<Path>, text: &str) -> PathBuf {
         let path = self.path(relative_path);
         write_file(&path, text);
-        let result = fs::set_permissions(&path, fs::Permissions::from_mode(0o755));
+        let result = fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755));
         assert!(result.is_ok(), "cannot make {} a program: {result:?}", path.display());
         path
     }
@@ -242,19 +249,15 @@ impl World {
     }
 
     fn build_full_env_prepending_to_path(&self, folders_to_prepend: &[PathBuf]) -> Vec<(String, String)> {
-        let temp_folder = self.root.join("tmp").display().to_string();
+        let temp_folder = self.root.join("tmp");
         let defaults = [
-            ("HOME", self.home().display().to_string()),
             (
                 "PATH",
                 path_variable_with_system_node_and_git(folders_to_prepend).to_string_lossy().into_owned(),
             ),
-            ("TMPDIR", temp_folder.clone()),
-            ("CLAUDE_CODE_TMPDIR", temp_folder),
+            ("CLAUDE_CODE_TMPDIR", temp_folder.display().to_string()),
             ("TERM", "xterm-256color".to_owned()),
             ("LANG", "C.UTF-8".to_owned()),
-            // Otherwise the client uses any installed shell.
-            ("SHELL", "/bin/bash".to_owned()),
             // In short sessions the client's JIT compiler and concurrent garbage collector cost more than they save.
             ("BUN_JSC_useJIT", "0".to_owned()),
             ("BUN_JSC_useConcurrentGC", "0".to_owned()),
@@ -268,8 +271,15 @@ impl World {
             ("DISABLE_TELEMETRY", "1".to_owned()),
             ("DISABLE_ERROR_REPORTING", "1".to_owned()),
         ];
-        let mut env: Vec<(String, String)> =
-            defaults.into_iter().map(|(name, value)| (name.into(), value)).collect();
+        let mut env: Vec<(String, String)> = user_variables(&self.home(), &temp_folder)
+            .into_iter()
+            .chain(defaults)
+            .map(|(name, value)| (name.into(), value))
+            .collect();
+        if cfg!(unix) {
+            // Otherwise the client uses any installed shell. On Windows it finds Git Bash by itself.
+            env.push(("SHELL".to_owned(), "/bin/bash".to_owned()));
+        }
         env.retain(|(name, _)| self.env_overrides.iter().all(|(variable, _)| variable != name));
         env.extend(self.env_overrides.clone());
         env
@@ -288,12 +298,12 @@ impl World {
 
     /// Prepares the `plimsoll` command with these arguments.
     pub fn plimsoll(&self, args: &[&str]) -> Launch {
-        self.command(find_or_build_bin_dir().join("plimsoll"), args)
+        self.command(find_or_build_program("plimsoll"), args)
     }
 
     /// Prepares a Plimsoll hook program with its payload on stdin.
     pub fn hook(&self, name: &str, payload: &(impl Display + ?Sized)) -> Launch {
-        self.command(find_or_build_bin_dir().join(name), &[]).stdin(payload.to_string())
+        self.command(find_or_build_program(name), &[]).stdin(payload.to_string())
     }
 
     /// Waits until the condition is true. Panics with the description on a timeout.
