@@ -5,16 +5,20 @@ pub mod collector;
 pub mod dates;
 pub mod hostile;
 pub mod large_world;
+#[cfg(unix)]
+mod scripted_agent;
 
 use plimsoll_domain::state::RunOptions;
 use plimsoll_domain::state::{IterationPhase, IterationRecord};
 use plimsoll_domain::{RunId, RunState, SessionId};
 use plimsoll_store::{Project, state_file};
 pub use plimsoll_testkit::quota::{usage_limit_error, with_five_hour_quota_headers};
-use plimsoll_testkit::scripted_agent::{AgentTurn, start_model_with_turn_script, tick_item_command};
+use plimsoll_testkit::scripted_agent::{AgentTurn, tick_item_command};
 use plimsoll_testkit::scripted_model::{Request, ScriptedModel, Step};
 use plimsoll_testkit::workspace_root;
 use plimsoll_testkit::world::{FinishedProgram, World};
+#[cfg(unix)]
+pub use scripted_agent::ScriptedAgent;
 use serde_json::Value;
 use std::time::Duration;
 
@@ -142,65 +146,6 @@ pub fn honest_agent(turn: &AgentTurn<'_>) -> Step {
             Step::from_text(format!("All done.\n\n{}", turn.promise_line)).with_input_tokens(31_000)
         }
         _ => Step::from_text(format!("{item} is done.")).with_input_tokens(31_000),
-    }
-}
-
-/// The model of a test: a function that answers each turn of each session. By default it answers without delay, and a
-/// replayed client is used in place of the real one.
-pub struct ScriptedAgent<F> {
-    answer: F,
-    delay: Option<Duration>,
-    client: ClientChoice,
-}
-
-/// The client that plays the sessions of a test.
-enum ClientChoice {
-    Replayed,
-    Real,
-    /// Real in the sessions with these numbers, replayed in the others.
-    RealInSessions(Vec<u32>),
-}
-
-impl<F: FnMut(&AgentTurn<'_>) -> Step + Send + 'static> ScriptedAgent<F> {
-    pub fn new(answer: F) -> ScriptedAgent<F> {
-        ScriptedAgent { answer, delay: None, client: ClientChoice::Replayed }
-    }
-
-    /// Answers as slowly as a real model, for tests in which the client must have written its transcript by the next turn.
-    #[must_use]
-    pub fn with_lifelike_delay(self) -> ScriptedAgent<F> {
-        ScriptedAgent { delay: Some(LIFELIKE_DELAY), ..self }
-    }
-
-    /// Uses the real client, for tests about the client or about behavior that was never recorded.
-    #[must_use]
-    pub fn with_real_client(self) -> ScriptedAgent<F> {
-        ScriptedAgent { client: ClientChoice::Real, ..self }
-    }
-
-    /// Uses the real client only in the sessions with these numbers.
-    #[must_use]
-    pub fn with_real_client_in(self, sessions: &[u32]) -> ScriptedAgent<F> {
-        ScriptedAgent { client: ClientChoice::RealInSessions(sessions.to_vec()), ..self }
-    }
-
-    /// Starts the model's server and points the world's client at it.
-    pub fn start(self, world: &mut World) -> ScriptedModel {
-        let ScriptedAgent { mut answer, delay, client } = self;
-        let model = start_model_with_turn_script(move |turn| {
-            let step = answer(turn);
-            match delay {
-                Some(delay) => step.with_delay(delay),
-                None => step,
-            }
-        });
-        world.put_client_on_path_with_model_and_settings(&model);
-        match client {
-            ClientChoice::Replayed => world.use_replayed_client(),
-            ClientChoice::Real => {}
-            ClientChoice::RealInSessions(sessions) => world.use_real_client_in_sessions(&sessions),
-        }
-        model
     }
 }
 
