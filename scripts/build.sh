@@ -3,10 +3,12 @@
 #
 # A static musl build starts four times faster than a dynamic glibc one, and a hook
 # runs after every batch of tools. If the musl target is not available, it links glibc statically instead.
-# macOS has no static programs: there they link what every Mac has.
+# macOS has no static programs: there they link what every Mac has. On Windows only C's own library is static, so that users need
+# not install one; plimsoll-fleet is left out.
 #
 # Usage: scripts/build.sh [--target TRIPLE]    for another machine: a musl target is linked by Rust's own linker, one of macOS by
-#                                              zig (scripts/zig.sh), on a Mac by Apple's.
+#                                              zig (scripts/zig.sh), on a Mac by Apple's. On Windows, in Git Bash, Visual Studio's
+#                                              linker links for both of its processors.
 #        scripts/build.sh --names              plimsoll-hook alone, with the names of its functions: for scripts/order.sh
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -15,6 +17,7 @@ system=$(uname -s)
 machine=$(uname -m)
 case $system in
   Darwin) own=${machine/arm64/aarch64}-apple-darwin ;;
+  MINGW* | MSYS*) own=$machine-pc-windows-msvc ;;
   *) own=$machine-unknown-linux-musl ;;
 esac
 target=$own names=""
@@ -26,8 +29,8 @@ case "${1:-} ${2:-}" in
 esac
 
 command -v cargo >/dev/null || { echo "missing: Rust (cargo). Install it from https://rustup.rs" >&2; exit 1; }
-# Rust links with it.
-command -v cc >/dev/null || {
+# Rust links with it; on Windows it finds Visual Studio's linker by itself.
+[[ $target == *-pc-windows-msvc ]] || command -v cc >/dev/null || {
   [ "$system" != Darwin ] || { echo "missing: cc. Install Apple's command line tools: xcode-select --install" >&2; exit 1; }
   scripts/debian.sh gcc libc6-dev
 }
@@ -95,6 +98,10 @@ case "$system $target" in
       build=(zigbuild)
     fi
     ;;
+  *-pc-windows-*)
+    flags=CARGO_TARGET_$(tr 'a-z-' 'A-Z_' <<<"$target")_RUSTFLAGS
+    export "$flags=${!flags:-} -Ctarget-feature=+crt-static"
+    ;;
   *" ") [ "$system" = Darwin ] || export RUSTFLAGS="-C target-feature=+crt-static" ;;
   *)
     choose_compiler
@@ -110,13 +117,20 @@ esac
 # On a terminal cargo shows its progress.
 [ -t 2 ] || build+=(--quiet)
 folder=${CARGO_TARGET_DIR:-$PWD/target}${target:+/$target}/release
+programs=(--bins) suffix=""
+if [[ $target == *-pc-windows-* ]]; then
+  # Fleets need what only Unix has.
+  programs=(--bin plimsoll --bin plimsoll-hook --bin plimsoll-linear --bin plimsoll-mcp --bin plimsoll-otel) suffix=.exe
+fi
+# Programs of Windows read no path of Git Bash.
+case $system in MINGW* | MSYS*) folder=$(cygpath -m "$folder") ;; esac
 if [ -n "$names" ]; then
   cargo rustc "${build[@]:1}" --release --locked -p plimsoll --bin plimsoll-hook -- -C strip=none
   echo "$folder"
   exit
 fi
 # All at once, so that what they share is compiled once: what one of them does not use, its link leaves out.
-cargo "${build[@]}" --release --locked -p plimsoll --bins
+cargo "${build[@]}" --release --locked -p plimsoll "${programs[@]}"
 # The hook programs are one file under several names.
-while read -r name; do ln -f "$folder/plimsoll-hook" "$folder/$name"; done <crates/hooks/programs.txt
+while read -r name; do ln -f "$folder/plimsoll-hook$suffix" "$folder/$name$suffix"; done <crates/hooks/programs.txt
 echo "$folder"

@@ -8,6 +8,10 @@ cd "$(dirname "$0")/.."
 version=${1:-2.1.332}
 folder="${CARGO_TARGET_DIR:-$PWD/target}/client-$version"
 claude="$folder/node_modules/.bin/claude"
+case $(uname -s) in
+  # There .bin has scripts that start the program. The path is one that programs of Windows read, too.
+  MINGW* | MSYS*) claude=$(cygpath -m "$folder/node_modules/@anthropic-ai/claude-code/bin/claude.exe") ;;
+esac
 if [ ! -x "$claude" ]; then
   command -v npm >/dev/null || { echo "missing: npm (Node.js 18 or newer). Debian: apt-get install npm; or https://nodejs.org" >&2; exit 1; }
   echo "installing @anthropic-ai/claude-code@$version into $folder" >&2
