@@ -66,6 +66,82 @@ fn every_action_is_pinned_to_the_commit_of_one_version() {
     assert!(pins.len() > 3, "the search has lost the actions: {pins:?}");
 }
 
+fn parse_workflow(name: &str) -> Value {
+    serde_yaml_ng::from_str(&workflows()[name]).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+/// Whether an artifact's name matches a pattern like `{*-linux-musl,sbom}`.
+fn matches_artifact_pattern(pattern: &str, artifact: &str) -> bool {
+    let alternatives = pattern.trim_start_matches('{').trim_end_matches('}').split(',');
+    alternatives.into_iter().any(|alternative| match alternative.strip_prefix('*') {
+        Some(ending) => artifact.ends_with(ending),
+        None => artifact == alternative,
+    })
+}
+
+/// Returns the names of the artifacts that the jobs of a workflow upload, one for each target of a matrix.
+fn uploaded_artifacts(workflow: &Value) -> Vec<String> {
+    let mut artifacts = Vec::new();
+    for job in workflow["jobs"].as_object().expect("jobs").values() {
+        let matrix = &job["strategy"]["matrix"];
+        let included = matrix["include"].as_array().into_iter().flatten().map(|entry| &entry["target"]);
+        let targets = matrix["target"].as_array().into_iter().flatten().chain(included);
+        let targets: Vec<&str> = targets.filter_map(Value::as_str).collect();
+        let uploads = job["steps"].as_array().into_iter().flatten().filter(|step| {
+            step["uses"].as_str().is_some_and(|action| action.starts_with("actions/upload-artifact@"))
+        });
+        for name in uploads.filter_map(|step| step["with"]["name"].as_str()) {
+            match name.contains("${{") {
+                true => artifacts.extend(targets.iter().map(|t| name.replace("${{ matrix.target }}", t))),
+                false => artifacts.push(name.to_owned()),
+            }
+        }
+    }
+    artifacts
+}
+
+/// Publishing waits for Windows but does without it. Everything else that it needs must have succeeded, which its own condition
+/// requires in place of GitHub's default.
+#[test]
+fn a_release_has_archives_for_windows_only_if_the_tests_pass_there() {
+    let release = parse_workflow("release.yml");
+    let jobs = &release["jobs"];
+    assert!(jobs["windows"]["uses"].as_str().is_some_and(|file| file.ends_with("/workflows/windows.yml")));
+    assert_eq!(jobs["pack-for-windows"]["needs"], "windows");
+    assert!(jobs["pack-for-windows"]["if"].is_null(), "skipped if the job before it failed");
+    let condition = jobs["publish"]["if"].as_str().expect("a condition");
+    assert!(!condition.contains("||") && condition.starts_with("!cancelled() && "), "{condition}");
+    let needs: Vec<&str> =
+        jobs["publish"]["needs"].as_array().expect("a list").iter().filter_map(Value::as_str).collect();
+    for need in &needs {
+        let is_required = condition.contains(&format!("needs.{need}.result == 'success'"));
+        assert_eq!(is_required, *need != "pack-for-windows", "{need}: {condition}");
+    }
+    assert!(needs.contains(&"pack-for-windows") && needs.len() > 3, "{needs:?}");
+
+    let steps = jobs["publish"]["steps"].as_array().expect("steps");
+    let pattern = steps.iter().find_map(|step| step["with"]["pattern"].as_str()).expect("a pattern");
+    for artifact in uploaded_artifacts(&release) {
+        assert_eq!(matches_artifact_pattern(pattern, &artifact), artifact != "npm", "{artifact}");
+    }
+    let programs = uploaded_artifacts(&parse_workflow("windows.yml"));
+    assert_eq!(programs.len(), 2, "{programs:?}");
+    for artifact in programs {
+        assert!(!matches_artifact_pattern(pattern, &artifact), "{artifact} is no archive");
+    }
+}
+
+/// The unit tests that run as Windows programs under wine also run on Windows.
+#[test]
+fn windows_runs_the_unit_tests_of_the_crates_that_run_under_wine() {
+    let listed_crates = |script: &str| {
+        let text = std::fs::read_to_string(workspace_root().join("scripts").join(script)).expect(script);
+        let line = text.lines().find(|line| line.starts_with("crates=(")).expect(script);
+        line.to_owned()
+    };
+    assert_eq!(listed_crates("windows.sh"), listed_crates("wine.sh"));
+}
+
 /// zizmor checks for expressions in scripts, stored credentials, unneeded permissions and poisoned caches, without the network.
 #[test]
 fn zizmor_finds_no_weakness_in_the_workflows() {
