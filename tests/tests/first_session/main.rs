@@ -15,11 +15,9 @@ const ORIGINAL_SETTINGS: &str = "{ \"permissions\":{\"allow\": [\"Bash(ls:*)\"] 
 
 const LAST_WORDS: &str = "The file is made.";
 
-/// Creates a world with a git repository and the user's own settings of the client.
-fn world_with_user_settings() -> World {
-    let world = World::without_plimsoll_files();
-    world.write(settings_file(&world), ORIGINAL_SETTINGS);
-    world
+/// Adds the user's own settings of the client to a world.
+fn write_user_settings(world: &World) {
+    world.write(settings_file(world), ORIGINAL_SETTINGS);
 }
 
 /// Returns the client's settings of the user.
@@ -71,7 +69,9 @@ fn entries_of_folder(folder: &Path) -> Vec<PathBuf> {
 
 #[test]
 fn uninstalling_restores_the_users_settings_byte_for_byte() {
-    let world = world_with_user_settings();
+    // Without git, so that it also runs where there is none, such as wine.
+    let world = World::without_git();
+    write_user_settings(&world);
     let settings = install_for_user(&world);
     let line = print_status_line(&world, &settings);
     assert!(line.contains("21% 210k/1M") && line.lines().count() == 1, "{line}");
@@ -94,7 +94,8 @@ fn start_scripted_model() -> ScriptedModel {
 
 #[test]
 fn a_session_past_the_checkpoint_threshold_leaves_a_handoff_and_turns() {
-    let mut world = world_with_user_settings();
+    let mut world = World::without_plimsoll_files();
+    write_user_settings(&world);
     let model = start_scripted_model();
     world.put_client_on_path_with_model_and_settings(&model);
     install_for_user(&world);
@@ -147,10 +148,13 @@ fn assert_no_errors_of_doctor(world: &World) {
 #[cfg(windows)]
 #[test]
 fn a_run_is_refused_on_windows_before_it_starts() {
-    let world = World::without_plimsoll_files();
+    let world = World::without_git();
     let refused = world.plimsoll(&["run", "--objective", "Do the plan.", "--name", "Plan"]).run();
     assert_ne!(refused.code, Some(0), "{refused:?}");
     assert!(refused.stderr.contains("not on Windows yet"), "{refused:?}");
     assert_eq!(refused.stderr.lines().count(), 1, "{refused:?}");
-    assert!(!world.runs_folder().exists() && !world.exists(".claude"), "nothing was written");
+    assert!(
+        !world.runs_folder().exists() && !world.exists(".claude/ralph-state.json"),
+        "nothing was written"
+    );
 }
