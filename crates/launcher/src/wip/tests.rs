@@ -1,5 +1,4 @@
 use super::*;
-use std::os::unix::fs::PermissionsExt;
 
 pub(crate) fn run_shell(folder: &Path, command_line: &str) -> String {
     let outcome = crate::run_user_shell_command(command_line, folder, Duration::from_secs(20));
@@ -71,7 +70,9 @@ fn write_hook(folder: &Path, name: &str, script: &str) {
     let path = folder.join(".git/hooks").join(name);
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    // Git for Windows starts a hook by its first line.
+    #[cfg(unix)]
+    std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
 }
 
 #[test]
