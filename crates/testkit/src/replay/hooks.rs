@@ -125,16 +125,15 @@ fn run_hook(event: HookEvent<'_>, hook: &HookCommand) -> ReplayResult<(Instant, 
 fn build_hook_command(event: HookEvent<'_>, hook: &HookCommand) -> Command {
     let project = event.project.display().to_string();
     let expand_project_dir = |argument: &str| argument.replace("${CLAUDE_PROJECT_DIR}", &project);
-    let hook_command = replace_windows_folder(&hook.command);
     let mut command = match &hook.arguments {
         Some(arguments) => {
-            let mut command = Command::new(expand_project_dir(&hook_command));
+            let mut command = Command::new(expand_project_dir(&hook.command));
             command.args(arguments.iter().map(|argument| expand_project_dir(argument)));
             command
         }
         None => {
             let mut command = Command::new("/bin/sh");
-            command.args(["-c", &hook_command]);
+            command.args(["-c", &hook.command]);
             command
         }
     };
@@ -148,16 +147,6 @@ fn build_hook_command(event: HookEvent<'_>, hook: &HookCommand) -> Command {
         // Rust.
         .process_group(0);
     command
-}
-
-/// Replaces the folder of the programs in the settings that a program for Windows has written. `scripts/wine.sh` says where
-/// this machine has them.
-fn replace_windows_folder(command: &str) -> String {
-    let programs = std::env::var("PLIMSOLL_WINDOWS_PROGRAMS").ok();
-    programs.map_or_else(
-        || command.to_owned(),
-        |programs| command.replace("C:/plimsoll/", &format!("{programs}/")),
-    )
 }
 
 fn spawn_pipe_reader(pipe: Option<impl Read + Send + 'static>) -> thread::JoinHandle<String> {
