@@ -9,7 +9,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 versions=("$@")
-[ ${#versions[@]} -gt 0 ] || versions=(1.0.84 1.0.85 1.0.128 2.0.65 2.0.77 2.1.101 2.1.118 2.1.131 2.1.132 2.1.207 2.1.329 2.1.331 2.1.332 newest)
+[ ${#versions[@]} -gt 0 ] || versions=(1.0.84 1.0.85 1.0.128 2.0.65 2.0.77 2.1.101 2.1.118 2.1.131 2.1.132 2.1.138 2.1.139 2.1.207 2.1.329 2.1.331 2.1.332 newest)
 command -v npm >/dev/null || { echo "missing: npm (Node.js 18 or newer). Debian: apt-get install npm; or https://nodejs.org" >&2; exit 1; }
 
 target=${CARGO_TARGET_DIR:-$PWD/target}

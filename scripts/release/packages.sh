@@ -134,10 +134,6 @@ jq '.plugins[0].source = "./plugin"
   .claude-plugin/marketplace.json >"$plugin/.claude-plugin/marketplace.json"
 jq --arg url "$repository" --arg version "$version" '.version = $version | .homepage = $url | .description |= sub(" It needs Plimsoll.s programs."; "")' \
   hooks-config/plugin/.claude-plugin/plugin.json >"$plugin/plugin/.claude-plugin/plugin.json"
-# A program that the user has installed comes first; else the plugin's own.
-jq '(.. | .command? | strings) |= sub("; command -v (?<name>[a-z-]+) >/dev/null \\|\\| ";
-  "; command -v \(.name) >/dev/null || PATH=\"$PATH:${CLAUDE_PLUGIN_ROOT}/programs/$(uname -sm)\"; command -v \(.name) >/dev/null || ")' \
-  hooks-config/plugin/hooks/hooks.json >"$plugin/plugin/hooks/hooks.json"
 jq '.mcpServers.plimsoll.env.PATH += ":${CLAUDE_PLUGIN_ROOT}/bin"' hooks-config/plugin/.mcp.json >"$plugin/plugin/.mcp.json"
 jq --arg words "there is no program of the plugin for this machine" \
   '.systemMessage |= sub("its programs are not installed"; $words)' \

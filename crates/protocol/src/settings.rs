@@ -58,9 +58,9 @@ pub static PROGRAM_NAMES: LazyLock<Vec<&str>> =
 pub const FIRST_CLASSIC_VERSION: (u32, u32, u32) = (1, 0, 85);
 /// The first client that was observed to run `PostToolBatch`, `StopFailure` and `PostCompact`.
 pub const FIRST_MODERN_VERSION: (u32, u32, u32) = (2, 1, 207);
-/// The first client that runs our plugin's hooks, because it supports all of their events. 2.1.117 does not support
-/// `PostToolBatch`.
-pub const FIRST_PLUGIN_VERSION: (u32, u32, u32) = (2, 1, 118);
+/// The first client that runs our plugin's hooks: the first that supports entries with `args`. 2.1.138 passes the
+/// command to a shell without them.
+pub const FIRST_PLUGIN_VERSION: (u32, u32, u32) = (2, 1, 139);
 
 /// The first client that starts a hook with `args` directly. Earlier ones pass its command to a shell (2.1.138 has no `args`).
 pub const FIRST_EXEC_FORM_VERSION: (u32, u32, u32) = (2, 1, 139);

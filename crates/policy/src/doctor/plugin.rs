@@ -31,7 +31,7 @@ pub(super) fn check_plugin_versions_server_and_nesting(
     let client_supports_plugin =
         || client.parsed_version().is_some_and(|version| version >= FIRST_PLUGIN_VERSION);
     if client.path.is_some() && !client_supports_plugin() {
-        let message = "this client silently drops all hooks of the plugin, so no session is measured";
+        let message = "the hooks of the plugin do nothing in this client, so no session is measured";
         let advice =
             format!("update Claude Code; or `claude plugin disable {}` and `plimsoll init`", plugin.name);
         findings.push(
@@ -97,12 +97,12 @@ mod tests {
             assert_eq!(finding_codes(&section), expected, "{section:?}");
             let old_client = ClientInfo {
                 path: Some("claude".to_owned()),
-                version_text: Some("2.1.101".to_owned()),
+                version_text: Some("2.1.138".to_owned()),
                 ..ClientInfo::default()
             };
             let section = check_plugin_versions_server_and_nesting(&facts, "0.1.0", &old_client);
             assert_eq!(finding_codes(&section), [&["plugin.old_client"], expected].concat(), "{section:?}");
-            let first_client = ClientInfo { version_text: Some("2.1.118".to_owned()), ..old_client };
+            let first_client = ClientInfo { version_text: Some("2.1.139".to_owned()), ..old_client };
             assert_eq!(
                 finding_codes(&check_plugin_versions_server_and_nesting(&facts, "0.1.0", &first_client)),
                 expected

@@ -1,6 +1,5 @@
 //! The client's list of installed plugins, and the hooks of a plugin.
 
-use super::command::runs_our_program_in_exec_or_shell_form;
 use super::summary::summarize_settings;
 use serde_json::{Value, json};
 
@@ -32,24 +31,13 @@ pub fn parse_hooks_path_and_foreign_stop_commands(manifest: &[u8]) -> (Option<St
 
 /// Returns the Stop commands in a plugin's hooks file, without ours.
 pub fn foreign_stop_commands(hooks_text: &str) -> Vec<String> {
-    let mut commands =
-        summarize_settings(hooks_text).map(|summary| summary.foreign_stop_commands).unwrap_or_default();
-    commands.retain(|command| !execs_our_program(command));
-    commands
+    summarize_settings(hooks_text).map(|summary| summary.foreign_stop_commands).unwrap_or_default()
 }
 
 /// Returns true if a plugin's hooks file belongs to our plugin.
 pub fn is_our_plugin(hooks_text: &str) -> bool {
     summarize_settings(hooks_text)
-        .is_ok_and(|summary| summary.foreign_stop_commands.iter().any(|command| execs_our_program(command)))
-}
-
-/// Returns true if the command runs one of our programs with `exec`, as the entries of our plugin do.
-fn execs_our_program(command: &str) -> bool {
-    command
-        .split(';')
-        .filter_map(|part| part.trim().strip_prefix("exec "))
-        .any(runs_our_program_in_exec_or_shell_form)
+        .is_ok_and(|summary| summary.our_hooks.iter().any(|hook| hook.event == "Stop"))
 }
 
 /// Returns the version in a plugin's manifest.
@@ -70,8 +58,12 @@ mod tests {
             "{:?}",
             foreign_stop_commands(ours)
         );
-        let other = r#"{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "cd x; exec loop.sh plimsoll-stop-gate"}]}]}}"#;
-        assert!(!is_our_plugin(other) && foreign_stop_commands(other).len() == 1);
+        for command in ["cd x; exec loop.sh plimsoll-stop-gate", "${CLAUDE_PLUGIN_ROOT}/bin/loop"] {
+            let entry =
+                json!({"type": "command", "command": command, "args": ["plimsoll-stop-gate", "--plugin"]});
+            let other = json!({"hooks": {"Stop": [{"hooks": [entry]}]}}).to_string();
+            assert!(!is_our_plugin(&other) && foreign_stop_commands(&other).len() == 1, "{other}");
+        }
         assert_eq!(manifest_version(br#"{"version": "0.1.0"}"#).as_deref(), Some("0.1.0"));
         assert_eq!(manifest_version(b"[]"), None);
     }

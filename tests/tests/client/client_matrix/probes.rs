@@ -186,9 +186,7 @@ pub(crate) const PROBES: &[Probe] = &[
     probe(
         "plugin.memory told",
         "the plugin's hooks",
-        Fallback(
-            "Claude Code silently ignores them, and `doctor` reports `plugin.old_client`: use `plimsoll init`",
-        ),
+        Fallback("they do nothing, and `doctor` reports `plugin.old_client`: use `plimsoll init`"),
     ),
     probe("plugin.L1 told", "the L1 message with the plugin", Fallback("as for the plugin's hooks")),
 ];

@@ -23,9 +23,18 @@ pub(crate) fn world_with_model(model: &ScriptedModel) -> World {
 
 /// Runs a headless session with the plugin, in the default permission mode.
 pub(crate) fn run_plugin_session(world: &World, prompt: &str, arguments: &[&str]) -> FinishedProgram {
-    let folder = plugin_folder().display().to_string();
+    run_session_with_plugin_folder(world, &plugin_folder().display().to_string(), prompt, arguments)
+}
+
+/// Runs a headless session with the plugin in this folder.
+pub(crate) fn run_session_with_plugin_folder(
+    world: &World,
+    folder: &str,
+    prompt: &str,
+    arguments: &[&str],
+) -> FinishedProgram {
     let common_arguments =
-        ["-p", prompt, "--plugin-dir", &folder, "--output-format", "stream-json", "--verbose"];
+        ["-p", prompt, "--plugin-dir", folder, "--output-format", "stream-json", "--verbose"];
     world.claude(&[&common_arguments[..], &["--model", "opus"], arguments].concat()).run()
 }
 

@@ -6,27 +6,30 @@ use plimsoll_testkit::workspace_root;
 use plimsoll_testkit::world::World;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 
-/// Folders that are not in the PATH of a client that was not started in a terminal.
-const PROGRAM_FOLDERS: &str = "$HOME/.local/bin:$HOME/.cargo/bin";
-/// The program whose entry reports that the programs are missing.
-const REPORTING_PROGRAM: &str = "plimsoll-session-start";
+/// Starts a program of the plugin; each entry has a copy under the program's name.
+const HOOK_SCRIPT: &str = include_str!("../../../../hooks-config/plugin-hook.sh");
 
-/// Turns an entry of `init` into a shell line, because the client shows the user an error for each program that it cannot start. An
-/// empty PATH must not come to mean the project's folder.
-fn shell_entry(entry: &Value) -> Value {
+/// Turns an entry of `init` into one that starts the plugin's script of that name, without a shell. On Windows the client finds the
+/// `.exe` beside the script.
+fn plugin_entry(entry: &Value) -> Value {
     let program = entry["command"].as_str().expect("a program");
-    let argument_values = entry["args"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let arguments: String =
-        argument_values.iter().filter_map(Value::as_str).map(|word| format!("{word} ")).collect();
-    let fallback = match program {
-        REPORTING_PROGRAM => "exec cat \"${CLAUDE_PLUGIN_ROOT}/hooks/missing.json\"",
-        _ => "exit 0",
-    };
-    let command = format!(
-        "PATH=\"${{PATH:+$PATH:}}{PROGRAM_FOLDERS}\"; command -v {program} >/dev/null || {fallback}; exec {program} {arguments}--plugin"
-    );
-    json!({"type": "command", "command": command, "timeout": entry["timeout"]})
+    let mut arguments = entry["args"].as_array().cloned().unwrap_or_default();
+    arguments.push(json!("--plugin"));
+    json!({
+        "type": "command",
+        "command": format!("${{CLAUDE_PLUGIN_ROOT}}/hooks/{program}"),
+        "args": arguments,
+        "timeout": entry["timeout"],
+    })
+}
+
+/// Returns the hook programs that the plugin starts: all but the status line, which a plugin cannot contain.
+fn plugin_hook_programs() -> Vec<String> {
+    let programs_text = std::fs::read_to_string(workspace_root().join("crates/hooks/programs.txt")).unwrap();
+    programs_text.lines().filter(|name| *name != "plimsoll-statusline").map(str::to_owned).collect()
 }
 
 /// The events of the plugin. A client drops all hooks of a plugin if it does not know one of their events (up to 2.1.117), and an old
@@ -53,7 +56,7 @@ fn plugin_hooks_json() -> String {
     events.retain(|event, _| PLUGIN_EVENTS.contains(&event.as_str()));
     for groups in events.values_mut() {
         for group in groups.as_array_mut().expect("groups") {
-            group["hooks"] = json!([shell_entry(&group["hooks"][0])]);
+            group["hooks"] = json!([plugin_entry(&group["hooks"][0])]);
         }
     }
     // Clients before 2.1.286 ignore this key and run the hooks.
@@ -62,10 +65,11 @@ fn plugin_hooks_json() -> String {
 }
 
 /// Returns the server's file with the command as `init` writes it: the client then starts only one server if the project
-/// also has one.
+/// also has one. If HOME is unset, the client keeps `${HOME}`, which would be a folder in the project.
 fn plugin_server_json() -> String {
     let mut config = servers::mcp_config(&str::to_owned);
-    let path = format!("${{PATH:-/usr/bin:/bin}}:{PROGRAM_FOLDERS}").replace("$HOME", "${HOME}");
+    let home = "${HOME:-/nonexistent}";
+    let path = format!("${{PATH:-/usr/bin:/bin}}:{home}/.local/bin:{home}/.cargo/bin");
     config["mcpServers"][servers::SERVER_NAME]["env"] = json!({ "PATH": path });
     to_pretty_json(&config)
 }
@@ -92,13 +96,18 @@ fn plugin_files_are_generated_from_what_init_writes() {
     for (name, text) in plimsoll_flows::install::SLASH_COMMAND_FILES {
         files.push((format!("commands/{name}"), with_plugin_names(text)));
     }
+    files.extend(plugin_hook_programs().iter().map(|name| (format!("hooks/{name}"), HOOK_SCRIPT.to_owned())));
     for (name, text) in files {
         let path = plugin_folder().join(&name);
         if std::env::var_os("PLIMSOLL_UPDATE_GOLDEN").is_some() {
             std::fs::write(&path, &text).expect("the plugin's folder");
+            let mode = if text.starts_with("#!") { 0o755 } else { 0o644 };
+            std::fs::set_permissions(&path, Permissions::from_mode(mode)).expect("its mode");
         }
         let committed = std::fs::read_to_string(&path).unwrap_or_default();
         assert_eq!(committed, text, "{name}: is it wanted? then PLIMSOLL_UPDATE_GOLDEN=1");
+        let mode = std::fs::metadata(&path).expect("the file").permissions().mode();
+        assert_eq!(mode & 0o100 != 0, text.starts_with("#!"), "{name}: only scripts are executable");
     }
 }
 
@@ -114,13 +123,10 @@ fn the_plugin_has_only_events_that_its_oldest_client_knows() {
 #[test]
 fn every_hook_program_but_the_status_line_is_in_the_plugin() {
     let hooks = plugin_hooks_json();
-    let is_named = |program: &&&str| hooks.contains(&format!("; exec {program} "));
-    let named_programs: BTreeSet<&str> = settings::PROGRAM_NAMES.iter().filter(is_named).copied().collect();
-    let programs_text = std::fs::read_to_string(workspace_root().join("crates/hooks/programs.txt")).unwrap();
-    let built_programs: BTreeSet<&str> = programs_text.lines().collect();
-    // A plugin cannot contain a status line.
-    let missing: Vec<_> = built_programs.difference(&named_programs).collect();
-    assert_eq!(missing, [&"plimsoll-statusline"]);
+    for program in plugin_hook_programs() {
+        assert!(hooks.contains(&format!("/hooks/{program}\"")), "{program}: {hooks}");
+    }
+    assert!(!hooks.contains("plimsoll-statusline"), "{hooks}");
 }
 
 #[test]

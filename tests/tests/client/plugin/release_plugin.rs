@@ -16,7 +16,7 @@ fn build_plugin_repository(world: &World) -> String {
     let name =
         format!("plimsoll-{}-{}-unknown-linux-musl", env!("CARGO_PKG_VERSION"), std::env::consts::ARCH);
     let (bin, out) =
-        (find_or_build_bin_dir().display().to_string(), world.home().join("made").display().to_string());
+        (find_or_build_bin_dir().display().to_string(), world.home().join("made here").display().to_string());
     let packages = workspace_root().join("scripts/release/packages.sh").display().to_string();
     let repository = format!("{out}/plimsoll-plugin-{}", env!("CARGO_PKG_VERSION"));
     // A debug build contains a lot that this test does not need, so the three programs that the session starts are stripped.

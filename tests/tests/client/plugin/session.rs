@@ -1,10 +1,12 @@
 //! Sessions with only the plugin.
 
 use super::harness::{
-    count_records, model_that_passes_l1, plimsoll_tools, run_plugin_session, turn_log_kinds, world_with_model,
+    count_records, model_that_passes_l1, plimsoll_tools, run_plugin_session, run_session_with_plugin_folder,
+    turn_log_kinds, world_with_model,
 };
 use plimsoll_domain::log_line::RecordKind;
 use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
+use plimsoll_testkit::world::World;
 
 const REMEMBERED_TEXT: &str = "Keep the public API as it is.";
 
@@ -13,7 +15,11 @@ fn the_plugin_announces_l1_logs_turns_and_shows_the_memory() {
     let model = model_that_passes_l1();
     let world = world_with_model(&model);
     world.plimsoll(&["memory", "set", "R4", REMEMBERED_TEXT]).run().expect_success();
-    run_plugin_session(&world, "Work.", &["--allowedTools", "Bash"]).expect_success();
+    // The client must pass the paths of a folder with a space on as they are.
+    let folder = world.home().join("plug in").display().to_string();
+    let source = super::harness::plugin_folder().display().to_string();
+    world.command("cp", &["-R", &source, &folder]).run().expect_success();
+    run_session_with_plugin_folder(&world, &folder, "Work.", &["--allowedTools", "Bash"]).expect_success();
 
     let requests = model.main_requests();
     let first = requests.first().expect("a request");
@@ -39,6 +45,26 @@ fn the_plugin_announces_l1_logs_turns_and_shows_the_memory() {
     assert_eq!(world.git(&["status", "--porcelain", "-uall"]), "");
     let log = turn_log_kinds(&world);
     assert_eq!(count_records(&log, RecordKind::Turn), 4, "{log:?}");
+}
+
+/// A client without HOME keeps `${HOME}` in the PATH of a server, unless it has a default: a folder of that name in the project would
+/// then be searched. Another variable stands for HOME here, because a client without HOME would use the real one.
+#[test]
+fn an_unset_variable_in_the_servers_path_gets_its_default() {
+    let model = ScriptedModel::start_with_steps_repeating_last(vec![Step::from_text("done")]);
+    let mut world = World::new().without_plimsoll_programs();
+    world.put_client_on_path_with_model_and_settings(&model);
+    let folder = world.home().join("plug in");
+    let source = super::harness::plugin_folder().display().to_string();
+    world.command("cp", &["-R", &source, &folder.display().to_string()]).run().expect_success();
+    let server = world.read(folder.join(".mcp.json"));
+    assert!(server.contains("${HOME:-/nonexistent}"), "{server}");
+    let server = server.replace("${HOME:-", "${PLIMSOLL_UNSET:-").replace("\"plimsoll-mcp\"", "\"/bin/sh\"");
+    let server = server.replace("[]", "[\"-c\", \"echo \\\"$PATH\\\" >server-path\"]");
+    world.write(folder.join(".mcp.json"), &server);
+    run_session_with_plugin_folder(&world, &folder.display().to_string(), "hi", &[]).expect_success();
+    let path = world.read("server-path");
+    assert!(path.trim().ends_with(":/nonexistent/.local/bin:/nonexistent/.cargo/bin"), "{path}");
 }
 
 #[test]
