@@ -1,16 +1,15 @@
+use crate::packaging::sample_releases::{VERSION, WINDOWS_TARGETS};
 use crate::packaging::{COMMAND_TIMEOUT, run_bash_line, script_launch};
+use plimsoll_protocol::settings::PROGRAM_NAMES;
 use plimsoll_testkit::world::{FinishedProgram, World};
 
 /// Writes small scripts in place of the programs and returns their folder. `plimsoll` runs the real command; the others are not
 /// started by these tests.
 fn write_small_programs(world: &World) -> String {
     let folder = world.path("programs").display().to_string();
-    for program in plimsoll_protocol::settings::PROGRAM_NAMES.iter().chain(&[
-        "plimsoll-fleet",
-        "plimsoll-linear",
-        "plimsoll-mcp",
-        "plimsoll-otel",
-    ]) {
+    for program in
+        PROGRAM_NAMES.iter().chain(&["plimsoll-fleet", "plimsoll-linear", "plimsoll-mcp", "plimsoll-otel"])
+    {
         world.write(format!("programs/{program}"), "#!/bin/sh\n");
     }
     let bin = plimsoll_testkit::find_or_build_bin_dir().display().to_string();
@@ -86,5 +85,124 @@ fn release_script_refuses_a_wrong_version_and_missing_programs() {
     assert_eq!(incomplete.code, Some(1));
     assert!(incomplete.stderr.contains("lacks plimsoll-frame"), "{incomplete:?}");
     assert_eq!(run_release_script(&world, &programs, &["--frob"]).code, Some(2));
+    assert_eq!(run_bash_line(&world, "ls out").stdout, "", "nothing half done");
+}
+
+/// Writes files that begin like programs of Windows and contain their names, and returns their folder.
+fn write_windows_programs(world: &World) -> String {
+    for program in ["plimsoll", "plimsoll-hook", "plimsoll-mcp", "plimsoll-linear", "plimsoll-otel"] {
+        world.write(format!("windows/{program}.exe"), &format!("MZ {program}\n"));
+    }
+    world.path("windows").display().to_string()
+}
+
+fn pack_windows_zip(world: &World, programs: &str, arguments: &[&str]) -> FinishedProgram {
+    let own_programs = plimsoll_testkit::find_or_build_bin_dir().display().to_string();
+    script_launch(world, "release.sh", arguments)
+        .env("PLIMSOLL_BIN_DIR", programs)
+        .env("PLIMSOLL_OWN_BIN_DIR", own_programs)
+        .timeout(COMMAND_TIMEOUT)
+        .run()
+}
+
+#[test]
+fn the_zip_for_windows_is_reproducible_and_has_a_file_for_each_program() {
+    let world = World::without_git();
+    let programs = write_windows_programs(&world);
+    for target in WINDOWS_TARGETS {
+        pack_windows_zip(&world, &programs, &["--target", target, "--out", "one"]).expect_success();
+    }
+    run_bash_line(&world, "touch -d 2001-01-01 windows/* && chmod 600 windows/*").expect_success();
+    let release = plimsoll_testkit::workspace_root().join("scripts/release.sh").display().to_string();
+    let own_programs = plimsoll_testkit::find_or_build_bin_dir().display().to_string();
+    let name = format!("plimsoll-{VERSION}-x86_64-pc-windows-msvc");
+    let second_build = format!(
+        "umask 077; TZ=Asia/Kolkata PLIMSOLL_BIN_DIR='{programs}' PLIMSOLL_OWN_BIN_DIR='{own_programs}' \
+         '{release}' --target x86_64-pc-windows-msvc --out 'the other'; cmp one/{name}.zip 'the other/{name}.zip'"
+    );
+    run_bash_line(&world, &second_build).expect_success();
+    let sums = run_bash_line(&world, "cd one && sha256sum -c SHA256SUMS").expect_success().stdout;
+    assert_eq!(sums.lines().count(), WINDOWS_TARGETS.len(), "{sums}");
+
+    run_bash_line(&world, &format!("python3 -m zipfile -e one/{name}.zip .")).expect_success();
+    let listed =
+        run_bash_line(&world, &format!("cd {name} && find . -type f -printf '%P\n' | LC_ALL=C sort"));
+    let files: Vec<&str> = listed.stdout.lines().collect();
+    let file_names =
+        |folder: &str| -> Vec<&str> { files.iter().filter_map(|file| file.strip_prefix(folder)).collect() };
+    let mut expected: Vec<String> = PROGRAM_NAMES.iter().map(|name| format!("{name}.exe")).collect();
+    let others = ["plimsoll", "plimsoll-hook", "plimsoll-mcp", "plimsoll-linear", "plimsoll-otel"];
+    expected.extend(others.map(|name| format!("{name}.exe")));
+    expected.sort_unstable();
+    assert_eq!(file_names("bin/"), expected);
+    for program in PROGRAM_NAMES.iter() {
+        assert_eq!(world.read(format!("{name}/bin/{program}.exe")), "MZ plimsoll-hook\n", "{program}");
+    }
+    assert_eq!(file_names("completions/"), ["plimsoll.bash", "plimsoll.ps1"]);
+    assert!(world.read(format!("{name}/completions/plimsoll.ps1")).contains("Register-ArgumentCompleter"));
+    for file in
+        ["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE", "LICENSE-betterleaks", "docs/start.md"]
+    {
+        assert!(files.contains(&file), "{file}: {files:?}");
+    }
+    let install_text = world.read(format!("{name}/INSTALL.txt"));
+    assert!(install_text.contains("bin\\plimsoll.exe init\r\n"), "{install_text}");
+    assert!(install_text.lines().count() == install_text.matches("\r\n").count(), "{install_text:?}");
+    for absent in ["install.sh", "man/"] {
+        assert!(!files.iter().any(|file| file.starts_with(absent)), "{absent}: {files:?}");
+    }
+}
+
+/// Extra fields would contain the times and the owner of files on the machine that packs.
+#[test]
+fn the_zip_for_windows_is_sorted_and_has_nothing_of_the_packing_machine() {
+    let world = World::without_git();
+    let programs = write_windows_programs(&world);
+    let listing = "import os, sys, time, zipfile\n\
+        entries = zipfile.ZipFile(sys.argv[1]).infolist()\n\
+        names = [entry.filename for entry in entries]\n\
+        assert names == sorted(names) and len(names) == len(set(names)), names\n\
+        for entry in entries:\n    \
+            mode = 0o100755 if entry.filename.endswith('.exe') else 0o100644\n    \
+            assert entry.extra == b'' and entry.comment == b'' and entry.external_attr >> 16 == mode, entry\n    \
+            assert entry.date_time == (2020, 9, 13, 12, 26, 40), entry.date_time\n";
+    world.write("check.py", listing);
+    let release = plimsoll_testkit::workspace_root().join("scripts/release.sh").display().to_string();
+    let own_programs = plimsoll_testkit::find_or_build_bin_dir().display().to_string();
+    let pack_and_check = format!(
+        "set -e; SOURCE_DATE_EPOCH=1600000000 TZ=Asia/Kolkata PLIMSOLL_BIN_DIR='{programs}' PLIMSOLL_OWN_BIN_DIR='{own_programs}' \
+         '{release}' --target x86_64-pc-windows-gnu --out out; python3 check.py out/plimsoll-{VERSION}-x86_64-pc-windows-gnu.zip"
+    );
+    run_bash_line(&world, &pack_and_check).expect_success();
+}
+
+#[test]
+fn a_windows_target_without_its_programs_or_with_others_is_refused() {
+    let world = World::without_git();
+    let programs = write_windows_programs(&world);
+    let arguments = ["--target", "aarch64-pc-windows-msvc", "--out", "out"];
+    let unset = run_bash_line(
+        &world,
+        &format!(
+            "unset PLIMSOLL_BIN_DIR; '{}' --target aarch64-pc-windows-msvc --out out",
+            plimsoll_testkit::workspace_root().join("scripts/release.sh").display()
+        ),
+    );
+    assert!(
+        unset.code == Some(1) && unset.stderr.contains("name their folder in PLIMSOLL_BIN_DIR"),
+        "{unset:?}"
+    );
+    world.write("windows/plimsoll-mcp.exe", "#!/bin/sh\n");
+    let foreign = pack_windows_zip(&world, &programs, &arguments);
+    assert!(
+        foreign.code == Some(1) && foreign.stderr.contains("plimsoll-mcp.exe is no program of Windows"),
+        "{foreign:?}"
+    );
+    run_bash_line(&world, "rm windows/plimsoll-otel.exe windows/plimsoll-mcp.exe").expect_success();
+    let incomplete = pack_windows_zip(&world, &programs, &arguments);
+    assert!(
+        incomplete.code == Some(1) && incomplete.stderr.contains("lacks plimsoll-mcp.exe"),
+        "{incomplete:?}"
+    );
     assert_eq!(run_bash_line(&world, "ls out").stdout, "", "nothing half done");
 }

@@ -15,6 +15,9 @@ pub(super) const TARGETS: [&str; 4] = [
     "x86_64-unknown-linux-musl",
 ];
 
+/// The targets of Windows. A sample release has them only if a test asks for them.
+pub(super) const WINDOWS_TARGETS: [&str; 2] = ["aarch64-pc-windows-msvc", "x86_64-pc-windows-msvc"];
+
 /// Returns the address of the repository from Cargo.toml.
 pub(super) fn repository_address() -> String {
     let manifest = std::fs::read_to_string(workspace_root().join("Cargo.toml")).expect("Cargo.toml");
