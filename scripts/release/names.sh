@@ -31,7 +31,8 @@ refuse_free() { refuse "$1: $2 is not reserved: anybody may take it (scripts/rel
 
 check_npm() {
   local name answer
-  for name in plimsoll @plimsoll/linux-x64 @plimsoll/linux-arm64 @plimsoll/darwin-x64 @plimsoll/darwin-arm64; do
+  for name in plimsoll @plimsoll/linux-x64 @plimsoll/linux-arm64 @plimsoll/darwin-x64 @plimsoll/darwin-arm64 \
+    @plimsoll/win32-x64 @plimsoll/win32-arm64; do
     if answer=$(npm view "$name" maintainers --json 2>/dev/null); then
       # npm prints a text for each, "name <address>", and no list if there is only one.
       answer=$(jq -c '[if type == "array" then .[] else . end | .name? // sub(" <.*"; "")]' <<<"${answer:-[]}") ||

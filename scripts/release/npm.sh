@@ -18,8 +18,9 @@ scripts/release/names.sh npm || fail "nothing was published"
 
 main=$folder/plimsoll-$version.tgz
 [ -f "$main" ] || fail "$main is missing: scripts/release/packages.sh makes it"
-# The packages with programs, by the end of their names.
-platforms=$(tar -xzOf "$main" package/package.json | jq -r '.optionalDependencies | keys[] | sub("^@plimsoll/"; "")')
+# The packages with programs, by the end of their names. The main package does not need those for Windows, but names them.
+platforms=$(tar -xzOf "$main" package/package.json |
+  jq -r '(.optionalDependencies | keys[]), .plimsoll.windowsPackages[] | sub("^@plimsoll/"; "")')
 for platform in $platforms; do
   [ -f "$folder/plimsoll-$platform-$version.tgz" ] || fail "$folder/plimsoll-$platform-$version.tgz is missing"
 done

@@ -4,7 +4,7 @@
 
 const fs = require('node:fs');
 const path = require('node:path');
-const { version, homepage, optionalDependencies } = require('../package.json');
+const { version, homepage, optionalDependencies, plimsoll } = require('../package.json');
 
 const wanted = `@plimsoll/${process.platform}-${process.arch}`;
 
@@ -17,7 +17,12 @@ function find() {
   try {
     return path.join(path.dirname(require.resolve(`${wanted}/package.json`)), 'bin', 'plimsoll');
   } catch {
-    if (process.platform === 'win32') fail('there are no programs for Windows yet; use WSL');
+    // npm does not install this package on Windows, but a shell of Linux or of Git may start a node of Windows.
+    if (process.platform === 'win32') {
+      const own = plimsoll.windowsPackages.find((name) => name === wanted);
+      fail(own ? `this node is one for Windows. In WSL, install Node.js there; on Windows: npx ${own}@${version}`
+        : 'there are no programs for Windows yet; use WSL');
+    }
     const there = Object.keys(optionalDependencies);
     if (!there.includes(wanted)) {
       fail(`there is no program for ${process.platform}-${process.arch}; there are: ${there.join(', ')}. ` +

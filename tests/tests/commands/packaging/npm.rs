@@ -2,7 +2,7 @@
 //!
 //! docs/start.md names the commands.
 
-use crate::packaging::sample_releases::{VERSION, serve_folder, write_sample_release};
+use crate::packaging::sample_releases::{VERSION, add_windows_archives, serve_folder, write_sample_release};
 use crate::packaging::{COMMAND_TIMEOUT, run_bash_line, script_launch, tree_listing};
 use plimsoll_testkit::world::{FinishedProgram, World};
 use serde_json::{Value, json};
@@ -148,7 +148,7 @@ fn npm_launcher_names_missing_packages_and_forwards_the_exit_status() {
             "plan9",
             &["no program for plan9-", "@plimsoll/linux-x64", "cargo install --locked --git https://"][..],
         ),
-        ("win32", &["no programs for Windows yet; use WSL"]),
+        ("win32", &["no programs for Windows yet; use WSL"][..]),
     ] {
         let find = format!(
             "node -e 'Object.defineProperty(process, \"platform\", {{value: \"{platform}\"}}); require(\"./node_modules/plimsoll/bin/find.js\")'"
@@ -193,6 +193,56 @@ fn npm_launcher_names_missing_packages_and_forwards_the_exit_status() {
     run_bash_line(&world, &format!("chmod 644 '{program}'")).expect_success();
     let broken = world.command(start, &[]).run();
     assert!(broken.code == Some(1) && broken.stderr.contains("cannot start"), "{broken:?}");
+}
+
+/// npm's own code writes the files that start a command on Windows. The one for a shell runs here, too.
+#[test]
+fn on_windows_npm_starts_the_program_of_the_windows_package_without_node() {
+    let world = World::without_plimsoll_files().without_plimsoll_programs();
+    write_sample_release(&world, "out", VERSION);
+    add_windows_archives(&world, "out", VERSION);
+    build_npm_packages(&world);
+    let package = "node_modules/@plimsoll/win32-x64";
+    for (folder, file) in [(package, "plimsoll-win32-x64"), ("node_modules/plimsoll", "plimsoll")] {
+        let unpack = format!(
+            "mkdir -p {folder} && tar -xzf out/{file}-{VERSION}.tgz -C {folder} --strip-components 1"
+        );
+        run_bash_line(&world, &unpack).expect_success();
+    }
+    // npm reads the first line of a script, so this is a program, like the one of a release.
+    run_bash_line(&world, &format!("cp \"$(type -P echo)\" {package}/bin/plimsoll.exe")).expect_success();
+    let script = "\
+        const { createRequire } = require('node:module');\n\
+        const npm = createRequire(require('node:fs').realpathSync(process.argv[2]));\n\
+        const check = (name) => npm('npm-install-checks').checkPlatform(require(`./node_modules/${name}/package.json`),\n  \
+          false, { os: 'win32', cpu: 'x64' });\n\
+        try { check('plimsoll'); } catch (error) { console.log(error.code); }\n\
+        check('@plimsoll/win32-x64');\n\
+        const { bin } = require('./node_modules/@plimsoll/win32-x64/package.json');\n\
+        npm('cmd-shim')(`node_modules/@plimsoll/win32-x64/${bin.plimsoll}`, 'starters/plimsoll');\n";
+    world.write("as-on-windows.js", script);
+    let checked = run_bash_line(&world, "node as-on-windows.js \"$(command -v npm)\"").expect_success();
+    assert_eq!(checked.stdout, "EBADPLATFORM\n", "npm refuses the main package and accepts the other");
+    let cmd = world.read("starters/plimsoll.cmd");
+    let program_line = r#""%dp0%\..\node_modules\@plimsoll\win32-x64\bin\plimsoll.exe"   %*"#;
+    assert!(cmd.contains(program_line), "{cmd}");
+    for starter in ["plimsoll.cmd", "plimsoll.ps1", "plimsoll"] {
+        let text = world.read(format!("starters/{starter}"));
+        assert!(!text.contains("node\"") && !text.contains("/bin/sh\""), "{starter}: {text}");
+    }
+    let started = run_bash_line(&world, "starters/plimsoll init 'a b'").expect_success();
+    assert_eq!(started.stdout, "init a b\n");
+
+    // A shell of Linux may find a node of Windows.
+    run_npm(&world, &format!("install --offline --omit=optional ./out/plimsoll-{VERSION}.tgz"))
+        .expect_success();
+    let find = "node -e 'Object.defineProperty(process, \"platform\", {value: \"win32\"}); require(\"./node_modules/plimsoll/bin/find.js\")'";
+    let found = run_bash_line(&world, find);
+    let advice = format!(
+        "npx @plimsoll/win32-{}@{VERSION}",
+        if cfg!(target_arch = "aarch64") { "arm64" } else { "x64" }
+    );
+    assert!(found.code == Some(1) && found.stderr.contains(&advice), "{found:?}");
 }
 
 /// Starts a registry on loopback with two versions, which differ only in the version number, and returns its address.

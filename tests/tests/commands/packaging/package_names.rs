@@ -1,7 +1,7 @@
 //! Nothing is published under a name that is not ours. The tests run the check of the names and the publishing of npm packages
 //! against a registry on loopback that responds like npm and crates.io, and a Homebrew tap in a folder.
 
-use crate::packaging::sample_releases::{VERSION, write_sample_release};
+use crate::packaging::sample_releases::{VERSION, add_windows_archives, write_sample_release};
 use crate::packaging::{COMMAND_TIMEOUT, run_bash_line, script_launch};
 use plimsoll_testkit::world::{FinishedProgram, World};
 use serde_json::{Value, json};
@@ -10,12 +10,14 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
-const PACKAGES: [&str; 5] = [
+const PACKAGES: [&str; 7] = [
     "plimsoll",
     "@plimsoll/linux-x64",
     "@plimsoll/linux-arm64",
     "@plimsoll/darwin-x64",
     "@plimsoll/darwin-arm64",
+    "@plimsoll/win32-x64",
+    "@plimsoll/win32-arm64",
 ];
 
 /// A registry on loopback: the document at each path, to which a PUT adds a version, and the published names in order.
@@ -158,7 +160,7 @@ impl RegistryFixture {
 fn names_owned_by_us_are_accepted() {
     let fixture = RegistryFixture::new_with_reserved_names();
     let accepted = fixture.run_release_script("release/names.sh", &[]).expect_success();
-    assert_eq!((accepted.stdout.lines().count(), accepted.stderr.as_str()), (7, ""), "{accepted:?}");
+    assert_eq!((accepted.stdout.lines().count(), accepted.stderr.as_str()), (9, ""), "{accepted:?}");
     assert_eq!(fixture.run_release_script("release/names.sh", &["frob"]).code, Some(2));
 }
 
@@ -206,6 +208,7 @@ fn unreachable_registry_blocks_publishing() {
 fn npm_publishes_the_main_package_last_and_nothing_under_foreign_names() {
     let fixture = RegistryFixture::new_with_reserved_names();
     write_sample_release(&fixture.world, "out", VERSION);
+    add_windows_archives(&fixture.world, "out", VERSION);
     script_launch(&fixture.world, "release/packages.sh", &["--out", "out"])
         .timeout(COMMAND_TIMEOUT)
         .run()
@@ -219,13 +222,13 @@ fn npm_publishes_the_main_package_last_and_nothing_under_foreign_names() {
     let published = fixture.registry.take_published();
     assert_eq!(
         (published.len(), published.last().map(String::as_str)),
-        (5, Some("plimsoll")),
+        (PACKAGES.len(), Some("plimsoll")),
         "{published:?}"
     );
     // A job that failed halfway can be run again.
     let again = fixture.run_release_script("release/npm.sh", &["out"]).expect_success();
     assert_eq!(fixture.registry.take_published(), Vec::<String>::new(), "{again:?}");
-    assert_eq!(again.stdout.matches("is published already").count(), 5, "{again:?}");
+    assert_eq!(again.stdout.matches("is published already").count(), PACKAGES.len(), "{again:?}");
     // The same version with different bytes must not be accepted as already published.
     let other = format!(
         "mkdir x && tar -xzf out/plimsoll-{VERSION}.tgz -C x && echo >>x/package/README.md && tar -czf out/plimsoll-{VERSION}.tgz -C x package"

@@ -1,10 +1,12 @@
 //! The files of a release that are built from its archives: npm packages, checksums, provenance, Homebrew formula, installer.
 
-use crate::packaging::sample_releases::{TARGETS, VERSION, repository_address, write_sample_release};
+use crate::packaging::sample_releases::{
+    TARGETS, VERSION, WINDOWS_TARGETS, add_windows_archives, repository_address, write_sample_release,
+};
 use crate::packaging::{COMMAND_TIMEOUT, find_optional_program, run_bash_line, script_launch};
 use plimsoll_testkit::workspace_root;
 use plimsoll_testkit::world::World;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 fn build_packages(world: &World, extra_arguments: &[&str]) -> plimsoll_testkit::world::FinishedProgram {
     script_launch(world, "release/packages.sh", &[&["--out", "out"], extra_arguments].concat())
@@ -90,11 +92,128 @@ fn assert_sums_provenance_formula_and_installer(world: &World, stdout: &str) {
     run_bash_line(world, "sh -n out/install.sh && out/install.sh --help").expect_success();
 }
 
-fn assert_npm_packages_have_no_scripts_and_all_programs(world: &World) {
-    let manifest = |file: &str| -> Value {
-        let line = format!("tar -xzOf out/{file} package/package.json");
-        serde_json::from_str(&run_bash_line(world, &line).expect_success().stdout).expect("JSON")
+fn read_npm_manifest(world: &World, file: &str) -> Value {
+    let line = format!("tar -xzOf out/{file} package/package.json");
+    run_bash_line(world, &line).expect_success().stdout_json()
+}
+
+#[test]
+fn windows_archives_become_npm_packages_with_a_command_of_their_own() {
+    let world = World::without_git();
+    write_sample_release(&world, "out", VERSION);
+    add_windows_archives(&world, "out", VERSION);
+    let stdout = build_packages(&world, &[]).expect_success().stdout;
+    assert_sums_provenance_formula_and_installer(&world, &stdout);
+    let main = read_npm_manifest(&world, &format!("plimsoll-{VERSION}.tgz"));
+    assert_eq!(main["plimsoll"]["windowsPackages"], json!(["@plimsoll/win32-arm64", "@plimsoll/win32-x64"]));
+    // npm refuses the main package on Windows, because its command is a script for sh.
+    assert_eq!(
+        (&main["os"], &main["bin"]),
+        (&json!(["linux", "darwin"]), &json!({"plimsoll": "bin/start.sh"}))
+    );
+    assert!(!main["optionalDependencies"].to_string().contains("win32"), "{main}");
+    for cpu in ["x64", "arm64"] {
+        let file = format!("plimsoll-win32-{cpu}-{VERSION}.tgz");
+        let manifest = read_npm_manifest(&world, &file);
+        assert_eq!((&manifest["os"], &manifest["cpu"]), (&json!(["win32"]), &json!([cpu])));
+        assert_eq!(manifest["bin"], json!({"plimsoll": "bin/plimsoll.exe"}));
+        assert!(manifest["scripts"].is_null() && manifest["dependencies"].is_null(), "{manifest}");
+        let listing = run_bash_line(&world, &format!("tar -tvzf out/{file} | grep /bin/")).stdout;
+        assert!(listing.lines().all(|line| line.starts_with("-rwxr-xr-x")), "{listing}");
+        let mut programs: Vec<&str> =
+            listing.lines().filter_map(|line| Some(line.split_once("package/bin/")?.1)).collect();
+        programs.sort_unstable();
+        let expected = [
+            "plimsoll-hook.exe",
+            "plimsoll-linear.exe",
+            "plimsoll-mcp.exe",
+            "plimsoll-otel.exe",
+            "plimsoll.exe",
+        ];
+        assert_eq!(programs, expected);
+        // The package of one processor must not have the programs of the other.
+        let architecture = if cpu == "x64" { "x86_64" } else { "aarch64" };
+        let printed = run_bash_line(&world, &format!("tar -xzOf out/{file} package/bin/plimsoll.exe | sh"));
+        assert_eq!(printed.stdout.trim(), format!("plimsoll for {architecture}-pc-windows-msvc"));
+    }
+    for file in ["install.sh", "plimsoll.rb"] {
+        assert!(!world.read(format!("out/{file}")).contains("windows"), "{file}");
+    }
+    let statement = world.read_json(format!("out/plimsoll-{VERSION}.intoto.json")).to_string();
+    for target in WINDOWS_TARGETS {
+        assert!(statement.contains(&format!("plimsoll-{VERSION}-{target}.zip")), "{statement}");
+    }
+}
+
+#[test]
+fn the_plugin_of_a_release_has_programs_for_windows_beside_its_scripts() {
+    let world = World::without_git();
+    write_sample_release(&world, "out", VERSION);
+    let unpack_plugin = || {
+        build_packages(&world, &[]).expect_success();
+        let unpack = format!(
+            "rm -rf plugin; mkdir plugin; tar -xzf out/plimsoll-plugin-{VERSION}.tar.gz -C plugin --strip-components 2"
+        );
+        run_bash_line(&world, &unpack).expect_success();
+        run_bash_line(&world, "cd plugin && find . -name '*.exe' -printf '%P\n' | LC_ALL=C sort").stdout
     };
+    assert_eq!(unpack_plugin(), "", "no archive for Windows, no program");
+    let server_path = || world.read_json("plugin/.mcp.json")["mcpServers"]["plimsoll"]["env"]["PATH"].clone();
+    assert!(!server_path().to_string().contains(';'), "{}", server_path());
+
+    add_windows_archives(&world, "out", VERSION);
+    let listed = unpack_plugin();
+    let hooks = world.read_json("plugin/hooks/hooks.json");
+    let mut expected: Vec<String> =
+        ["", "-linear", "-mcp", "-otel"].iter().map(|end| format!("bin/plimsoll{end}.exe")).collect();
+    for groups in hooks["hooks"].as_object().expect("events").values() {
+        for group in groups.as_array().expect("groups") {
+            let command = group["hooks"][0]["command"].as_str().expect("a command");
+            expected.push(command.replace("${CLAUDE_PLUGIN_ROOT}/", "") + ".exe");
+        }
+    }
+    expected.sort_unstable();
+    expected.dedup();
+    assert_eq!(listed.lines().collect::<Vec<_>>(), expected, "an .exe for each entry");
+    for program in expected {
+        let text = world.read(format!("plugin/{program}"));
+        let name =
+            if program.starts_with("hooks/") { "plimsoll-hook" } else { &program[4..program.len() - 4] };
+        // arm64 emulates these.
+        assert!(text.contains(&format!("echo {name} for x86_64-pc-windows-msvc")), "{program}: {text}");
+    }
+    let path = server_path();
+    let path = path.as_str().expect("a PATH");
+    for (root, home, separator) in [("/p", None, ':'), ("/p", Some("/h"), ':'), ("C:\\p", None, ';')] {
+        let expanded = path
+            .replace("${CLAUDE_PLUGIN_ROOT}", root)
+            .replace("${PATH:-/usr/bin:/bin}", if separator == ':' { "/usr/bin" } else { "C:\\a;C:\\b" })
+            .replace("${HOME:-/nonexistent}", home.unwrap_or("/nonexistent"));
+        assert!(!expanded.contains('$'), "{expanded}");
+        let entries: Vec<&str> = expanded.split(separator).collect();
+        let bin = format!("{root}/bin");
+        assert!(entries.contains(&bin.as_str()), "{entries:?}");
+        // A relative entry would be looked for in the project.
+        let is_absolute = |entry: &str| entry.starts_with(if separator == ':' { "/" } else { "C:\\" });
+        assert!(entries.iter().all(|entry| is_absolute(entry)), "{entries:?}");
+    }
+}
+
+#[test]
+fn two_archives_for_one_npm_package_are_refused() {
+    let world = World::without_git();
+    write_sample_release(&world, "out", VERSION);
+    add_windows_archives(&world, "out", VERSION);
+    let copy = format!(
+        "cp out/plimsoll-{VERSION}-x86_64-pc-windows-msvc.zip out/plimsoll-{VERSION}-x86_64-pc-windows-gnu.zip"
+    );
+    run_bash_line(&world, &copy).expect_success();
+    let refused = build_packages(&world, &[]);
+    assert!(refused.code == Some(1) && refused.stderr.contains("two archives for win32-x64"), "{refused:?}");
+}
+
+fn assert_npm_packages_have_no_scripts_and_all_programs(world: &World) {
+    let manifest = |file: &str| read_npm_manifest(world, file);
     let main = manifest(&format!("plimsoll-{VERSION}.tgz"));
     let machines = [("linux", "x64"), ("linux", "arm64"), ("darwin", "x64"), ("darwin", "arm64")];
     for (os, cpu) in machines {
@@ -110,6 +229,12 @@ fn assert_npm_packages_have_no_scripts_and_all_programs(world: &World) {
     }
     assert!(main["scripts"].is_null() && main["dependencies"].is_null(), "{main}");
     assert_eq!(main["optionalDependencies"].as_object().map(serde_json::Map::len), Some(machines.len()));
+    assert_eq!(main["plimsoll"]["windowsPackages"], json!([]));
+    assert_eq!(
+        run_bash_line(world, "ls out | grep -c -e win32 -e windows").stdout,
+        "0\n",
+        "no archive for Windows, no package"
+    );
     let url = main["repository"]["url"].as_str().unwrap_or_default();
     assert_eq!(url, format!("git+{}.git", repository_address()));
 }

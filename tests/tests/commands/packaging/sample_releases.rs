@@ -54,6 +54,21 @@ pub(super) fn write_sample_release(world: &World, folder: &str, version: &str) {
     run_bash_line(world, &format!("{line} cd '{folder}'; sha256sum *.tar.gz >SHA256SUMS")).expect_success();
 }
 
+/// Adds zips for Windows to a sample release. Their programs are scripts that print their names, so they run here, too.
+pub(super) fn add_windows_archives(world: &World, folder: &str, version: &str) {
+    let programs = ["plimsoll", "plimsoll-hook", "plimsoll-mcp", "plimsoll-linear", "plimsoll-otel"];
+    let programs = [&programs[..], &plimsoll_protocol::settings::PROGRAM_NAMES].concat().join(" ");
+    for target in WINDOWS_TARGETS {
+        let name = format!("plimsoll-{version}-{target}");
+        let line = format!(
+            "set -e; mkdir -p stage/{name}/bin; for name in {programs}; do \
+             printf '#!/bin/sh\\necho %s for {target} \"$@\"\\n' $name >stage/{name}/bin/$name.exe; done; \
+             cd stage; python3 -m zipfile -c \"$OLDPWD/{folder}/{name}.zip\" {name}"
+        );
+        run_bash_line(world, &line).expect_success();
+    }
+}
+
 /// Serves a folder until the test ends and returns the address. Below `/cut/` it sends only the first half of each file.
 pub(super) fn serve_folder(folder: PathBuf) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
