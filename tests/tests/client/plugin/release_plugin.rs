@@ -6,6 +6,7 @@ use plimsoll_protocol::settings::PROGRAM_NAMES;
 use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
 use plimsoll_testkit::world::World;
 use plimsoll_testkit::{find_or_build_bin_dir, workspace_root};
+use std::path::Path;
 use std::time::Duration;
 
 const PACKAGING_TIMEOUT: Duration = Duration::from_secs(120);
@@ -15,6 +16,8 @@ const PACKAGING_TIMEOUT: Duration = Duration::from_secs(120);
 fn build_plugin_repository(world: &World) -> String {
     let name =
         format!("plimsoll-{}-{}-unknown-linux-musl", env!("CARGO_PKG_VERSION"), std::env::consts::ARCH);
+    // Programs for Windows, and what is there for them, must not disturb a session on Linux.
+    let windows = format!("plimsoll-{}-x86_64-pc-windows-msvc", env!("CARGO_PKG_VERSION"));
     let (bin, out) =
         (find_or_build_bin_dir().display().to_string(), world.home().join("made here").display().to_string());
     let packages = workspace_root().join("scripts/release/packages.sh").display().to_string();
@@ -24,6 +27,8 @@ fn build_plugin_repository(world: &World) -> String {
         "set -e; mkdir -p '{out}/{name}/bin'; cd '{out}/{name}/bin'; \
          for program in plimsoll plimsoll-mcp plimsoll-fleet plimsoll-linear plimsoll-otel plimsoll-hook {}; do \
          echo '#!/bin/sh' >$program; chmod +x $program; done; cd '{out}'; tar -czf {name}.tar.gz {name}; \
+         mkdir -p {windows}/bin; for file in {name}/bin/*; do echo MZ >{windows}/bin/${{file##*/}}.exe; done; \
+         python3 -m zipfile -c {windows}.zip {windows}; \
          '{packages}' --out '{out}' >/dev/null; tar -xzf plimsoll-plugin-*.tar.gz; cd '{repository}/plugin/programs/'*; \
          for program in plimsoll plimsoll-mcp; do strip -o $program '{bin}'/$program; done; \
          strip -o plimsoll-hook '{bin}/{}'; cd '{repository}'; \
@@ -51,6 +56,8 @@ fn a_release_plugin_has_its_programs_and_yields_to_installed_ones() {
     world.claude(&["plugin", "install", "plimsoll@plimsoll"]).run().expect_success();
     world.claude(&["plugin", "validate", "--json", &repository]).run().expect_success();
     let plugin = format!("{repository}/plugin");
+    assert!(world.read(format!("{plugin}/.mcp.json")).contains(";${CLAUDE_PLUGIN_ROOT}/bin\""));
+    assert!(Path::new(&plugin).join("hooks/plimsoll-post-tool.exe").exists());
     // `--strict` refuses every plugin with a module, because the client has none of the directory's rules for them.
     let validate = ["plugin", "validate", "--json", "--profile", "directory", &plugin];
     let report = world.claude(&validate).run().expect_success().stdout_json();
