@@ -50,9 +50,10 @@ fn files_below(folder: &Path) -> BTreeSet<(PathBuf, Vec<u8>)> {
     while let Some(current) = folders.pop() {
         for entry in std::fs::read_dir(current).expect("a folder").map_while(Result::ok) {
             let path = entry.path();
-            if path.is_dir() {
+            let kind = entry.file_type().expect("a type");
+            if kind.is_dir() {
                 folders.push(path);
-            } else {
+            } else if kind.is_file() {
                 files.insert((path.clone(), std::fs::read(path).expect("a file")));
             }
         }
