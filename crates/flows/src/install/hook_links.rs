@@ -13,7 +13,7 @@ pub(super) const HOOK_PROGRAM: &str = "plimsoll-hook";
 /// Creates the missing links of the hook programs in a folder that has the hook program's file. The links are
 /// relative, so they stay valid when the next `cargo install` replaces the file. Where not every user can create links,
 /// creates or updates copies.
-pub(super) fn create_missing_hook_links(folder: &Path) -> Result<(), StoreError> {
+pub(super) fn create_missing_links_or_update_copies(folder: &Path) -> Result<(), StoreError> {
     let program = program_path(folder, HOOK_PROGRAM);
     if !disk::exists(&program) {
         return Ok(());

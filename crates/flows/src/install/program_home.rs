@@ -162,7 +162,7 @@ pub(crate) fn copy_programs_if_needed_and_create_hook_links() -> Result<Option<P
             .filter(|(from, _)| disk::exists(from))
             .try_for_each(|(from, to)| disk::copy_program_if_changed(&from, &to))?;
     }
-    hook_links::create_missing_hook_links(&program_folder)?;
+    hook_links::create_missing_links_or_update_copies(&program_folder)?;
     Ok(source_folder.map(|_| program_folder))
 }
 
