@@ -17,7 +17,7 @@ Usage: scripts/release.sh [--target TRIPLE] [--out DIR] [--tag TAG]
   --tag TAG        fail unless the tag is `v` plus the version in Cargo.toml, and `repository` there is a real address
 
 TARGETS="TRIPLE …" names several machines. PLIMSOLL_BIN_DIR names a folder of programs that are already built, for one; a target
-of Windows needs it. PLIMSOLL_OWN_BIN_DIR names one of programs that run here and print completions [default: scripts/build.sh].
+of Windows needs it. PLIMSOLL_HOST_BIN_DIR names one of programs that run here and print completions [default: scripts/build.sh].
 TEXT
 }
 fail() { printf 'release.sh: %s\n' "$1" >&2; exit "${2:-1}"; }
@@ -65,7 +65,7 @@ programs_of() { # target; sets bin, speaker (the one that prints pages and compl
   case $bin in /*) ;; *) bin=$called_from/$bin ;; esac
   speaker=$bin
   # For another kind of machine, this machine's build prints them.
-  if is_windows "$1"; then speaker=${PLIMSOLL_OWN_BIN_DIR:-$(scripts/build.sh)}
+  if is_windows "$1"; then speaker=${PLIMSOLL_HOST_BIN_DIR:-$(scripts/build.sh)}
   elif [ "$1" != "$own" ] && [ -z "${PLIMSOLL_BIN_DIR:-}" ]; then speaker=$(scripts/build.sh); fi
   case $speaker in /*) ;; *) speaker=$called_from/$speaker ;; esac
   local told program

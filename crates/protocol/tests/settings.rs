@@ -18,11 +18,11 @@ fn spaced(program: &str) -> String {
     format!("/home/a b/it's/{program}")
 }
 
-fn on_windows(program: &str) -> String {
+fn windows_path(program: &str) -> String {
     format!("C:/Users/JANEDO~1/plimsoll/{program}.exe")
 }
 
-fn spaced_on_windows(program: &str) -> String {
+fn windows_path_with_space(program: &str) -> String {
     format!("C:/Users/Jane Doe/{program}.exe")
 }
 
@@ -52,7 +52,7 @@ const TEXTS: &[&str] = &[
 fn uninstalling_restores_the_file_byte_for_byte() {
     for text in TEXTS {
         for era in [HookSupport::Modern, HookSupport::Classic] {
-            for spell in [bare, absolute, spaced, on_windows, spaced_on_windows] {
+            for spell in [bare, absolute, spaced, windows_path, windows_path_with_space] {
                 let merged = install_or_update_our_entries(text, era, &spell).unwrap().text;
                 assert_eq!(
                     remove_our_entries_and_empty_containers(&merged, None).unwrap().text,
@@ -235,12 +235,12 @@ fn a_path_is_quoted_only_where_a_shell_reads_it() {
 fn a_windows_path_is_written_as_every_shell_there_reads_it() {
     for (spell, hook, status_line) in [
         (
-            on_windows as fn(&str) -> String,
+            windows_path as fn(&str) -> String,
             "C:/Users/JANEDO~1/plimsoll/plimsoll-stop-gate.exe",
             "C:/Users/JANEDO~1/plimsoll/plimsoll-statusline.exe",
         ),
         (
-            spaced_on_windows,
+            windows_path_with_space,
             "C:/Users/Jane Doe/plimsoll-stop-gate.exe",
             r#""C:/Users/Jane Doe/plimsoll-statusline.exe""#,
         ),

@@ -14,7 +14,7 @@ use std::process::{Child, Command, ExitStatus};
 use std::time::Duration;
 
 /// True where processes can be asked to end, as unattended runs have to ask the sessions that they end.
-pub const CAN_ASK_TO_END: bool = platform::CAN_ASK_TO_END;
+pub const CAN_TERMINATE_GRACEFULLY: bool = platform::CAN_TERMINATE_GRACEFULLY;
 
 /// How a process is told to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

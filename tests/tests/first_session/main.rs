@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 const ORIGINAL_SETTINGS: &str = "{ \"permissions\":{\"allow\": [\"Bash(ls:*)\"] },\n\t\"env\": {\"EDITOR\":\"vi\"},\n\
                                  \"skipDangerousModePermissionPrompt\": true }";
 
-const LAST_WORDS: &str = "The file is made.";
+const FINAL_ANSWER: &str = "The file is made.";
 
 /// Adds the user's own settings of the client to a world.
 fn write_user_settings(world: &World) {
@@ -33,7 +33,7 @@ fn install_for_user(world: &World) -> Value {
     settings
 }
 
-fn uninstall_for_user(world: &World) {
+fn uninstall_and_assert_settings_restored(world: &World) {
     world.plimsoll(&["uninstall", "--user"]).run().expect_success();
     assert_eq!(world.read(settings_file(world)), ORIGINAL_SETTINGS);
     assert!(!world.home().join(".claude/settings.json.plimsoll-backup").exists(), "the backup is removed");
@@ -75,7 +75,7 @@ fn uninstalling_restores_the_users_settings_byte_for_byte() {
     let settings = install_for_user(&world);
     let line = print_status_line(&world, &settings);
     assert!(line.contains("21% 210k/1M") && line.lines().count() == 1, "{line}");
-    uninstall_for_user(&world);
+    uninstall_and_assert_settings_restored(&world);
 }
 
 /// Starts a model that fills the window: at 86% a handoff is written.
@@ -85,7 +85,7 @@ fn start_scripted_model() -> ScriptedModel {
             0 => Step::bash_call("echo first >made.txt").with_input_tokens(560_000),
             1 => Step::bash_call("echo second >>made.txt && cat made.txt").with_input_tokens(720_000),
             2 => Step::bash_call("echo third >>made.txt").with_input_tokens(861_000),
-            _ => Step::from_text(LAST_WORDS).with_input_tokens(862_000),
+            _ => Step::from_text(FINAL_ANSWER).with_input_tokens(862_000),
         }
         .with_output_tokens(1)
         .with_delay(LIFELIKE_DELAY)
@@ -102,7 +102,7 @@ fn a_session_past_the_checkpoint_threshold_leaves_a_handoff_and_turns() {
     let arguments =
         ["-p", "Make a file.", "--model", "opus", "--allowedTools", "Bash", "--output-format", "json"];
     let result = world.claude(&arguments).run().expect_success().last_result();
-    assert_eq!(result["result"], LAST_WORDS, "{result:#}");
+    assert_eq!(result["result"], FINAL_ANSWER, "{result:#}");
     assert_eq!(world.read("made.txt").lines().collect::<Vec<_>>(), ["first", "second", "third"]);
 
     // The hooks were started by the client: their messages reached the model.
@@ -133,7 +133,7 @@ fn a_session_past_the_checkpoint_threshold_leaves_a_handoff_and_turns() {
     assert_eq!(status["context"]["level"], "L2", "{status:#}");
     assert_no_errors_of_doctor(&world);
 
-    uninstall_for_user(&world);
+    uninstall_and_assert_settings_restored(&world);
     assert!(handoff.expect("a handoff").exists(), "uninstalling removes no records");
 }
 

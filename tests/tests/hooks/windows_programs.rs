@@ -11,20 +11,23 @@ const USER_SETTINGS: &str = "{\r\n  \"zeta\": 1.50,\r\n  \"hooks\": {\"Stop\": [
 const USER_FILE: &str = ".claude/settings.json";
 
 /// Returns a world without our hooks, whose programs are for Windows.
-fn windows_world() -> World {
+fn world_requiring_windows_programs() -> World {
     let world = World::without_plimsoll_files();
     let build = world.plimsoll(&["--version", "--json"]).run().expect_success().stdout_json();
     let target = build["target"].as_str().unwrap_or_default();
-    assert!(target.contains("windows"), "scripts/wine.sh runs this test, not a program for {target}");
+    assert!(
+        target.contains("windows"),
+        "this test needs programs for Windows (scripts/wine.sh), and these are for {target}"
+    );
     world
 }
 
-fn run(world: &World, arguments: &[&str]) -> FinishedProgram {
+fn run_successfully(world: &World, arguments: &[&str]) -> FinishedProgram {
     world.plimsoll(arguments).run().expect_success()
 }
 
 /// Returns the commands of the hooks in a settings file that start our programs, in exec form.
-fn hook_commands(settings: &Value) -> Vec<String> {
+fn our_hook_commands(settings: &Value) -> Vec<String> {
     let groups = settings["hooks"].as_object().into_iter().flat_map(|events| events.values());
     let entries = groups.flat_map(|groups| groups.as_array().into_iter().flatten());
     let hooks = entries.flat_map(|group| group["hooks"].as_array().into_iter().flatten());
@@ -63,16 +66,16 @@ fn files_below(folder: &Path) -> BTreeSet<(PathBuf, Vec<u8>)> {
 
 #[test]
 fn init_writes_exec_form_entries_and_uninstall_restores_the_file() {
-    let world = windows_world();
+    let world = world_requiring_windows_programs();
     for (scope, file) in
         [("--local", world.path(".claude/settings.local.json")), ("--user", world.home().join(USER_FILE))]
     {
         world.write(&file, USER_SETTINGS);
-        let first = run(&world, &["init", scope]);
+        let first = run_successfully(&world, &["init", scope]);
         assert!(first.stdout.contains("Kept: 1 hook of other programs"), "{scope}: {first:?}");
         let text = world.read(&file);
         let settings: Value = serde_json::from_str(&text).expect("JSON");
-        let commands = hook_commands(&settings);
+        let commands = our_hook_commands(&settings);
         assert!(commands.len() > 5, "{text}");
         for command in &commands {
             let program = command.strip_prefix("C:/plimsoll/").and_then(|name| name.strip_suffix(".exe"));
@@ -81,20 +84,20 @@ fn init_writes_exec_form_entries_and_uninstall_restores_the_file() {
         assert_eq!(settings["statusLine"]["command"], "C:/plimsoll/plimsoll-statusline.exe");
         assert_eq!(text.matches('\n').count(), text.matches("\r\n").count(), "{text}");
 
-        run(&world, &["init", scope]);
+        run_successfully(&world, &["init", scope]);
         assert_eq!(world.read(&file), text, "{scope}: a second time");
-        run(&world, &["uninstall", scope]);
+        run_successfully(&world, &["uninstall", scope]);
         assert_eq!(world.read(&file), USER_SETTINGS, "{scope}");
     }
 }
 
 #[test]
 fn the_memory_is_installed_and_doctor_finds_no_fault_of_ours() {
-    let world = windows_world();
-    run(&world, &["init", "--local", "--memory"]);
+    let world = world_requiring_windows_programs();
+    run_successfully(&world, &["init", "--local", "--memory"]);
     let server = &world.read_json(".mcp.json")["mcpServers"]["plimsoll"];
     assert_eq!(server["command"], "C:/plimsoll/plimsoll-mcp.exe", "{server}");
-    let commands = hook_commands(&world.read_json(".claude/settings.local.json"));
+    let commands = our_hook_commands(&world.read_json(".claude/settings.local.json"));
     assert!(commands.iter().any(|command| file_name(command) == "plimsoll-memory.exe"), "{commands:?}");
 
     let before = files_below(&world.project());
@@ -110,14 +113,14 @@ fn the_memory_is_installed_and_doctor_finds_no_fault_of_ours() {
     assert!(ours.is_empty(), "{findings:#}");
     assert_eq!(files_below(&world.project()), before, "doctor writes nothing");
 
-    run(&world, &["uninstall", "--local"]);
+    run_successfully(&world, &["uninstall", "--local"]);
     assert!(!world.exists(".mcp.json") && !world.exists(".claude/settings.local.json"));
 }
 
 /// npm's packages have one file for all hooks, and npm may delete it.
 #[test]
 fn programs_of_an_npm_package_are_copied_under_each_name() {
-    let mut world = windows_world();
+    let mut world = world_requiring_windows_programs();
     let package = world.home().join("node_modules/@plimsoll/win32-x64/bin");
     let installed = path_below_drive(&world, "C:/plimsoll");
     std::fs::create_dir_all(&package).expect("a folder");
@@ -138,7 +141,7 @@ fn programs_of_an_npm_package_are_copied_under_each_name() {
     let status_line = settings["statusLine"]["command"].as_str().unwrap_or_default();
     assert!(!status_line.contains(['"', '\'', ' ', '(', '\\']), "{status_line}");
     assert!(status_line.ends_with("/bin/plimsoll-statusline.exe"), "{status_line}");
-    let commands = hook_commands(&settings);
+    let commands = our_hook_commands(&settings);
     let folder = commands[0].rsplit_once('/').map(|(folder, _)| folder).unwrap_or_default();
     assert!(commands.iter().all(|command| command.starts_with(&format!("{folder}/"))), "{commands:?}");
     assert!(status_line.starts_with(folder), "{status_line}");
@@ -161,23 +164,23 @@ fn programs_of_an_npm_package_are_copied_under_each_name() {
 
 #[test]
 fn a_plan_with_line_ends_of_windows_is_estimated() {
-    let world = windows_world();
+    let world = world_requiring_windows_programs();
     world.write(
         "fix_plan.md",
         "# Plan\r\n\r\n- [x] Parse dates\r\n- [ ] Convert the table\r\n- [ ] Write it down\r\n",
     );
-    let plan = run(&world, &["plan", "--json"]).stdout_json();
+    let plan = run_successfully(&world, &["plan", "--json"]).stdout_json();
     let items: Vec<&Value> =
         plan["items"].as_array().into_iter().flatten().map(|item| &item["item"]).collect();
     assert_eq!(items, ["Convert the table", "Write it down"], "{plan:#}");
     assert_eq!(plan["complaints"], Value::Array(Vec::new()));
-    let text = run(&world, &["plan"]).stdout;
+    let text = run_successfully(&world, &["plan"]).stdout;
     assert!(text.contains("Convert the table") && !text.contains('\r'), "{text}");
 }
 
 #[test]
 fn runs_and_fleets_are_refused_in_one_line_and_change_nothing() {
-    let world = windows_world();
+    let world = world_requiring_windows_programs();
     world.write("fix_plan.md", "- [ ] Parse dates\n");
     let before = (files_below(&world.project()), files_below(&world.home()));
     for (arguments, command) in [

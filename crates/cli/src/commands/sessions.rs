@@ -182,8 +182,8 @@ impl Session<'_> {
             && to_safe_single_line(self.folder) == self.folder
             // A name that was not valid Unicode is not known.
             && !self.folder.contains('\u{fffd}');
-        let change_folder = change_folder_command(self.folder).filter(|_| is_safe)?;
-        Some(format!("{change_folder} claude --resume {}", self.id))
+        let cd_prefix = render_cd_prefix(self.folder).filter(|_| is_safe)?;
+        Some(format!("{cd_prefix} claude --resume {}", self.id))
     }
 
     fn to_json(&self) -> Value {
@@ -209,7 +209,7 @@ impl Session<'_> {
 /// Returns the beginning of a command line that changes to a folder, as POSIX shells read it. That of a Windows folder is also
 /// read by PowerShell, which does not know `&&` before its version 7, and where every apostrophe of Unicode ends a quote.
 /// Returns `None` if the folder cannot be quoted.
-fn change_folder_command(folder: &str) -> Option<String> {
+fn render_cd_prefix(folder: &str) -> Option<String> {
     let is_windows_folder = matches!(folder.as_bytes(), [_, b':', b'/' | b'\\', ..]);
     if is_windows_folder {
         let has_apostrophe = folder.contains(['\'', '‘', '’', '‚', '‛']);
@@ -234,7 +234,7 @@ mod tests {
             (r"C:\it's", None),
             (r"C:\a’; id #", None),
         ] {
-            assert_eq!(change_folder_command(folder).as_deref(), expected, "{folder}");
+            assert_eq!(render_cd_prefix(folder).as_deref(), expected, "{folder}");
         }
     }
 }

@@ -48,8 +48,8 @@ pub(super) fn program_path_for_shells(path: &Path, is_plain: fn(char) -> bool) -
             Component::CurDir | Component::ParentDir | Component::Normal(_) => {
                 let name = component.as_os_str().to_string_lossy();
                 let needs_short_name = folder != path && !name.chars().all(is_plain);
-                let short_name = needs_short_name.then(|| short_name(&folder)).flatten();
-                text.extend(["/", short_name.as_deref().unwrap_or(&name)]);
+                let short_file_name = needs_short_name.then(|| short_file_name(&folder)).flatten();
+                text.extend(["/", short_file_name.as_deref().unwrap_or(&name)]);
             }
         }
     }
@@ -57,7 +57,7 @@ pub(super) fn program_path_for_shells(path: &Path, is_plain: fn(char) -> bool) -
 }
 
 /// Returns the short name of a file or folder, such as `PROGRA~1`. It follows the rules of MS-DOS.
-fn short_name(path: &Path) -> Option<String> {
+fn short_file_name(path: &Path) -> Option<String> {
     let mut found_file = WIN32_FIND_DATA::default();
     let (_search, is_found) = HFINDFILE::FindFirstFile(path.to_str()?, &mut found_file).ok()?;
     Some(found_file.cAlternateFileName()).filter(|name| is_found && !name.is_empty())
@@ -124,7 +124,7 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&text).unwrap(), "program", "{text}");
         assert!(text.ends_with("/bin/plimsoll-statusline.exe") && !text.contains('\\'), "{text}");
         // Without short names on this volume the path stays as it is.
-        assert_eq!(text.chars().all(is_plain), short_name(&folder).is_some(), "{text}");
+        assert_eq!(text.chars().all(is_plain), short_file_name(&folder).is_some(), "{text}");
         let verbatim = PathBuf::from(format!(r"\\?\{}", program.display()));
         assert_eq!(program_path_for_shells(&verbatim, is_plain), text);
         std::fs::remove_dir_all(&folder).unwrap();

@@ -9,7 +9,7 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-pub(super) const CAN_ASK_TO_END: bool = true;
+pub(super) const CAN_TERMINATE_GRACEFULLY: bool = true;
 
 pub(super) fn set_new_process_group(command: &mut Command) -> &mut Command {
     command.process_group(0)

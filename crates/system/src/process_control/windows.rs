@@ -8,7 +8,7 @@ use std::os::windows::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-pub(super) const CAN_ASK_TO_END: bool = false;
+pub(super) const CAN_TERMINATE_GRACEFULLY: bool = false;
 
 /// `CREATE_NEW_PROCESS_GROUP`: Ctrl-C does not reach the process.
 const CREATE_NEW_PROCESS_GROUP: u32 = 0x200;

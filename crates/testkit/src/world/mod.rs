@@ -144,7 +144,7 @@ impl World {
             self.create_repository_with_first_commit(&project);
         }
         #[cfg(unix)]
-        link_wine_drive(&project);
+        link_wine_drive_into_project_if_set(&project);
         project
     }
 
@@ -401,7 +401,7 @@ fn parse_json_file(path: &Path) -> Value {
 /// Links drive C into a project if `scripts/wine.sh` runs the tests. Programs for Windows write `C:/plimsoll/…` into settings, which the
 /// client for Linux looks for in the project.
 #[cfg(unix)]
-fn link_wine_drive(project: &Path) {
+fn link_wine_drive_into_project_if_set(project: &Path) {
     if let Some(drive) = std::env::var_os("PLIMSOLL_WINE_DRIVE") {
         std::os::unix::fs::symlink(drive, project.join("C:")).expect("the temporary folder is writable");
     }

@@ -51,7 +51,7 @@ fn read_hook_entries() -> Vec<HookEntry> {
 const PRINTING_PROGRAM: &str = "#!/bin/sh\necho \"${0##*/} $*\"\n";
 
 /// Copies the plugin into a folder whose name a shell would split, and returns it.
-fn copy_plugin(world: &World) -> PathBuf {
+fn copy_plugin_to_folder_that_a_shell_would_split(world: &World) -> PathBuf {
     let copy = world.home().join("it's a \"$HOME\"/plug in");
     let source = plugin_folder().display().to_string();
     let copy_command =
@@ -63,7 +63,7 @@ fn copy_plugin(world: &World) -> PathBuf {
 #[test]
 fn each_entry_finds_its_program_in_the_install_folders_of_any_home() {
     let world = World::without_git().without_plimsoll_programs();
-    let plugin = copy_plugin(&world);
+    let plugin = copy_plugin_to_folder_that_a_shell_would_split(&world);
     for place in [".local/bin", ".cargo/bin"] {
         let home = world.home().join(format!("it's a \"$HOME\"/{place}-user"));
         for entry in read_hook_entries() {
@@ -78,7 +78,7 @@ fn each_entry_finds_its_program_in_the_install_folders_of_any_home() {
 #[test]
 fn each_entry_starts_the_plugins_own_program_if_none_is_installed() {
     let world = World::without_git().without_plimsoll_programs();
-    let plugin = copy_plugin(&world);
+    let plugin = copy_plugin_to_folder_that_a_shell_would_split(&world);
     let machine = world.command("uname", &["-sm"]).run().expect_success().stdout;
     let programs = plugin.join("programs").join(machine.trim());
     for entry in read_hook_entries() {
@@ -96,7 +96,7 @@ fn each_entry_starts_the_plugins_own_program_if_none_is_installed() {
 fn without_the_programs_only_session_start_prints_a_message() {
     let world = World::without_git().without_plimsoll_programs();
     // A folder of programs for other machines changes nothing.
-    let plugin = copy_plugin(&world);
+    let plugin = copy_plugin_to_folder_that_a_shell_would_split(&world);
     world.write_program(plugin.join("programs/Plan9 mips/plimsoll-memory"), PRINTING_PROGRAM);
     for plugin in [plugin_folder(), plugin] {
         let mut messages = Vec::new();

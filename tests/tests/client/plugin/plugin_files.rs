@@ -27,7 +27,7 @@ fn plugin_entry(entry: &Value) -> Value {
 }
 
 /// Returns the hook programs that the plugin starts: all but the status line, which a plugin cannot contain.
-fn plugin_hook_programs() -> Vec<String> {
+fn hook_programs_except_status_line() -> Vec<String> {
     let programs_text = std::fs::read_to_string(workspace_root().join("crates/hooks/programs.txt")).unwrap();
     programs_text.lines().filter(|name| *name != "plimsoll-statusline").map(str::to_owned).collect()
 }
@@ -96,7 +96,11 @@ fn plugin_files_are_generated_from_what_init_writes() {
     for (name, text) in plimsoll_flows::install::SLASH_COMMAND_FILES {
         files.push((format!("commands/{name}"), with_plugin_names(text)));
     }
-    files.extend(plugin_hook_programs().iter().map(|name| (format!("hooks/{name}"), HOOK_SCRIPT.to_owned())));
+    files.extend(
+        hook_programs_except_status_line()
+            .iter()
+            .map(|name| (format!("hooks/{name}"), HOOK_SCRIPT.to_owned())),
+    );
     for (name, text) in files {
         let path = plugin_folder().join(&name);
         if std::env::var_os("PLIMSOLL_UPDATE_GOLDEN").is_some() {
@@ -123,7 +127,7 @@ fn the_plugin_has_only_events_that_its_oldest_client_knows() {
 #[test]
 fn every_hook_program_but_the_status_line_is_in_the_plugin() {
     let hooks = plugin_hooks_json();
-    for program in plugin_hook_programs() {
+    for program in hook_programs_except_status_line() {
         assert!(hooks.contains(&format!("/hooks/{program}\"")), "{program}: {hooks}");
     }
     assert!(!hooks.contains("plimsoll-statusline"), "{hooks}");

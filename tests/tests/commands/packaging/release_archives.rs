@@ -97,10 +97,10 @@ fn write_windows_programs(world: &World) -> String {
 }
 
 fn pack_windows_zip(world: &World, programs: &str, arguments: &[&str]) -> FinishedProgram {
-    let own_programs = plimsoll_testkit::find_or_build_bin_dir().display().to_string();
+    let host_programs = plimsoll_testkit::find_or_build_bin_dir().display().to_string();
     script_launch(world, "release.sh", arguments)
         .env("PLIMSOLL_BIN_DIR", programs)
-        .env("PLIMSOLL_OWN_BIN_DIR", own_programs)
+        .env("PLIMSOLL_HOST_BIN_DIR", host_programs)
         .timeout(COMMAND_TIMEOUT)
         .run()
 }
@@ -114,10 +114,10 @@ fn the_zip_for_windows_is_reproducible_and_has_a_file_for_each_program() {
     }
     run_bash_line(&world, "touch -d 2001-01-01 windows/* && chmod 600 windows/*").expect_success();
     let release = plimsoll_testkit::workspace_root().join("scripts/release.sh").display().to_string();
-    let own_programs = plimsoll_testkit::find_or_build_bin_dir().display().to_string();
+    let host_programs = plimsoll_testkit::find_or_build_bin_dir().display().to_string();
     let name = format!("plimsoll-{VERSION}-x86_64-pc-windows-msvc");
     let second_build = format!(
-        "umask 077; TZ=Asia/Kolkata PLIMSOLL_BIN_DIR='{programs}' PLIMSOLL_OWN_BIN_DIR='{own_programs}' \
+        "umask 077; TZ=Asia/Kolkata PLIMSOLL_BIN_DIR='{programs}' PLIMSOLL_HOST_BIN_DIR='{host_programs}' \
          '{release}' --target x86_64-pc-windows-msvc --out 'the other'; cmp one/{name}.zip 'the other/{name}.zip'"
     );
     run_bash_line(&world, &second_build).expect_success();
@@ -168,9 +168,9 @@ fn the_zip_for_windows_is_sorted_and_has_nothing_of_the_packing_machine() {
             assert entry.date_time == (2020, 9, 13, 12, 26, 40), entry.date_time\n";
     world.write("check.py", listing);
     let release = plimsoll_testkit::workspace_root().join("scripts/release.sh").display().to_string();
-    let own_programs = plimsoll_testkit::find_or_build_bin_dir().display().to_string();
+    let host_programs = plimsoll_testkit::find_or_build_bin_dir().display().to_string();
     let pack_and_check = format!(
-        "set -e; SOURCE_DATE_EPOCH=1600000000 TZ=Asia/Kolkata PLIMSOLL_BIN_DIR='{programs}' PLIMSOLL_OWN_BIN_DIR='{own_programs}' \
+        "set -e; SOURCE_DATE_EPOCH=1600000000 TZ=Asia/Kolkata PLIMSOLL_BIN_DIR='{programs}' PLIMSOLL_HOST_BIN_DIR='{host_programs}' \
          '{release}' --target x86_64-pc-windows-gnu --out out; python3 check.py out/plimsoll-{VERSION}-x86_64-pc-windows-gnu.zip"
     );
     run_bash_line(&world, &pack_and_check).expect_success();

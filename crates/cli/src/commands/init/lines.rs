@@ -10,7 +10,7 @@ use plimsoll_flows::install::{
 };
 use plimsoll_protocol::settings::{HookSupport, MemoryVariable, servers, shell_quote_if_needed};
 use plimsoll_store::environment;
-use plimsoll_system::process_control::CAN_ASK_TO_END;
+use plimsoll_system::process_control::CAN_TERMINATE_GRACEFULLY;
 use std::path::Path;
 
 /// How to install all programs. Shown if the command was copied alone, without the hook programs beside it.
@@ -147,7 +147,7 @@ fn other_file_and_next_step_lines(report: &InstallationReport, project: &Path) -
         lines.push(format!("Session records and handoffs are in {records}; only a project with a .claude/plimsoll.json or a run keeps its own."));
     }
     lines.push("Sessions that are already open keep their old hooks.".to_owned());
-    let run_help = if CAN_ASK_TO_END { "`plimsoll run --help` for unattended runs; " } else { "" };
+    let run_help = if CAN_TERMINATE_GRACEFULLY { "`plimsoll run --help` for unattended runs; " } else { "" };
     lines
         .push(format!("Next: start `claude` as usual; {run_help}`plimsoll doctor` checks the installation."));
     lines
