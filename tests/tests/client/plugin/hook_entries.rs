@@ -120,21 +120,54 @@ fn without_the_programs_only_session_start_prints_a_message() {
 
 /// A client before 2.1.139 ignores `args`. The programs would then act beside those of the settings.
 #[test]
-fn without_the_arguments_of_its_entry_a_script_does_nothing() {
+fn without_the_arguments_of_its_entry_a_script_starts_nothing_and_one_names_the_version() {
     let world = World::without_git().without_plimsoll_programs();
     for entry in read_hook_entries() {
         world.write_program(world.home().join(".local/bin").join(&entry.program), PRINTING_PROGRAM);
         let without_arguments = HookEntry { arguments: Vec::new(), ..entry };
         let finished = without_arguments.run(&world, &plugin_folder(), &world.home()).expect_success();
-        assert_eq!((finished.stdout.as_str(), finished.stderr.as_str()), ("", ""), "{without_arguments:?}");
+        assert_eq!(finished.stderr, "", "{without_arguments:?}");
+        if without_arguments.program == "plimsoll-session-start" {
+            let words = finished.stdout_json()["systemMessage"].to_string();
+            assert!(words.contains("needs Claude Code 2.1.139"), "{words}");
+        } else {
+            assert_eq!(finished.stdout, "", "{without_arguments:?}");
+        }
     }
 }
 
 #[test]
-fn with_an_empty_path_programs_in_the_project_are_not_run() {
+fn programs_in_the_project_are_never_started() {
     let world = World::without_git().without_plimsoll_programs();
-    world.write_program("plimsoll-post-tool", "#!/bin/sh\necho taken\n");
-    let script = plugin_folder().join("hooks/plimsoll-post-tool");
-    let finished = world.command(script, &["memory", "--plugin"]).env("PATH", "").run().expect_success();
-    assert_eq!(finished.stdout, "");
+    let program = "plimsoll-session-start";
+    for folder in ["", "bin", ".local/bin", ".cargo/bin", "hooks"] {
+        world.write_program(Path::new(folder).join(program), "#!/bin/sh\necho taken\n");
+    }
+    let script = plugin_folder().join("hooks").join(program);
+    for (path, home) in [
+        ("", "/nowhere"),
+        (":/usr/bin:/bin", "/nowhere"),
+        (".:bin:/usr/bin:/bin", "."),
+        ("/usr/bin:/bin:", ""),
+    ] {
+        let launch = world.command(&script, &["memory", "--plugin"]).env("PATH", path).env("HOME", home);
+        let finished = launch.run().expect_success();
+        let words = finished.stdout_json()["systemMessage"].to_string();
+        assert!(words.contains("not installed") && finished.stderr.is_empty(), "PATH={path}: {finished:?}");
+    }
+}
+
+/// Bash finds a file that cannot be started, and a script in a folder of the PATH finds itself.
+#[test]
+fn files_that_are_no_programs_and_the_script_itself_are_passed_over() {
+    let world = World::without_git().without_plimsoll_programs();
+    let (first, second) = (world.home().join("first"), world.home().join("second"));
+    let script = plugin_folder().join("hooks/plimsoll-frame");
+    world.write(first.join("plimsoll-frame"), PRINTING_PROGRAM);
+    std::fs::create_dir_all(&second).expect("a folder");
+    std::os::unix::fs::symlink(&script, second.join("plimsoll-frame")).expect("a link");
+    world.write_program(world.home().join(".cargo/bin/plimsoll-frame"), PRINTING_PROGRAM);
+    let path = format!("{}:{}:{}", first.display(), second.display(), script.with_file_name("").display());
+    let finished = world.command(script, &["--plugin"]).env("PATH", path).run().expect_success();
+    assert_eq!(finished.stdout, "plimsoll-frame --plugin\n");
 }
