@@ -53,6 +53,17 @@ stage=$(mktemp -d)
 trap 'rm -rf "$stage"' EXIT
 mapfile -t hooks <crates/hooks/programs.txt
 
+# Prints the processor that a program of Windows is for: its file names the place of a header, which names the processor.
+windows_processor() { # file
+  python3 - "$1" <<'PYTHON'
+import struct, sys
+data = open(sys.argv[1], "rb").read(4096)
+start = struct.unpack_from("<I", data, 60)[0] if data[:2] == b"MZ" and len(data) >= 64 else len(data)
+machine = struct.unpack_from("<H", data, start + 4)[0] if data[start:start + 4] == b"PE\0\0" else 0
+print({0x8664: "x86_64", 0xAA64: "aarch64"}.get(machine, "none"))
+PYTHON
+}
+
 programs_of() { # target; sets bin, speaker (the one that prints pages and completions must run here) and programs
   programs=(plimsoll plimsoll-fleet plimsoll-linear plimsoll-mcp plimsoll-otel)
   if is_windows "$1"; then
@@ -74,8 +85,7 @@ programs_of() { # target; sets bin, speaker (the one that prints pages and compl
   if is_windows "$1"; then
     for program in "${programs[@]}" plimsoll-hook; do
       [ -f "$bin/$program.exe" ] || fail "$bin lacks $program.exe"
-      # Each program of Windows begins with these letters.
-      [ "$(head -c 2 "$bin/$program.exe")" = MZ ] || fail "$bin/$program.exe is no program of Windows"
+      [ "$(windows_processor "$bin/$program.exe")" = "${1%%-*}" ] || fail "$bin/$program.exe is no program of Windows for ${1%%-*}"
     done
   else
     for program in "${programs[@]}" "${hooks[@]}"; do

@@ -33,7 +33,8 @@ cd "$copy"
 
 # It knows no features, and lists what only tests enable and what only other platforms need. What cargo builds for the targets of
 # a release is the shorter list.
-for target in x86_64-unknown-linux-musl aarch64-unknown-linux-musl x86_64-apple-darwin aarch64-apple-darwin; do
+for target in x86_64-unknown-linux-musl aarch64-unknown-linux-musl x86_64-apple-darwin aarch64-apple-darwin \
+  x86_64-pc-windows-msvc aarch64-pc-windows-msvc; do
   cargo tree --quiet --locked --package plimsoll --edges normal,build --target "$target" --prefix none --format '{p}'
 done | sed -n 's/^\([^ ]*\) v\([^ ]*\).*/\1@\2/p' | LC_ALL=C sort -u >built
 jq --rawfile built built '

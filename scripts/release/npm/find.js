@@ -15,7 +15,8 @@ function fail(words) {
 
 function find() {
   try {
-    return path.join(path.dirname(require.resolve(`${wanted}/package.json`)), 'bin', 'plimsoll');
+    return path.join(path.dirname(require.resolve(`${wanted}/package.json`)), 'bin',
+      process.platform === 'win32' ? 'plimsoll.exe' : 'plimsoll');
   } catch {
     // npm does not install this package on Windows, but a shell of Linux or of Git may start a node of Windows.
     if (process.platform === 'win32') {

@@ -88,12 +88,26 @@ fn release_script_refuses_a_wrong_version_and_missing_programs() {
     assert_eq!(run_bash_line(&world, "ls out").stdout, "", "nothing half done");
 }
 
-/// Writes files that begin like programs of Windows and contain their names, and returns their folder.
-fn write_windows_programs(world: &World) -> String {
-    for program in ["plimsoll", "plimsoll-hook", "plimsoll-mcp", "plimsoll-linear", "plimsoll-otel"] {
-        world.write(format!("windows/{program}.exe"), &format!("MZ {program}\n"));
+/// Returns a file that begins like a program of Windows for a target's processor, and contains its name.
+fn windows_program(name: &str, target: &str) -> Vec<u8> {
+    let processor: u16 = if target.starts_with("aarch64") { 0xAA64 } else { 0x8664 };
+    let mut program = b"MZ".to_vec();
+    program.resize(60, 0);
+    program.extend(64_u32.to_le_bytes());
+    program.extend(b"PE\0\0");
+    program.extend(processor.to_le_bytes());
+    program.extend(name.as_bytes());
+    program
+}
+
+/// Writes programs of Windows for a target and returns their folder.
+fn write_windows_programs(world: &World, target: &str) -> String {
+    let folder = world.path("windows");
+    std::fs::create_dir_all(&folder).expect("a folder");
+    for name in ["plimsoll", "plimsoll-hook", "plimsoll-mcp", "plimsoll-linear", "plimsoll-otel"] {
+        std::fs::write(folder.join(format!("{name}.exe")), windows_program(name, target)).expect("a file");
     }
-    world.path("windows").display().to_string()
+    folder.display().to_string()
 }
 
 fn pack_windows_zip(world: &World, programs: &str, arguments: &[&str]) -> FinishedProgram {
@@ -108,10 +122,11 @@ fn pack_windows_zip(world: &World, programs: &str, arguments: &[&str]) -> Finish
 #[test]
 fn the_zip_for_windows_is_reproducible_and_has_a_file_for_each_program() {
     let world = World::without_git();
-    let programs = write_windows_programs(&world);
-    for target in WINDOWS_TARGETS {
+    for target in WINDOWS_TARGETS.iter().rev() {
+        let programs = write_windows_programs(&world, target);
         pack_windows_zip(&world, &programs, &["--target", target, "--out", "one"]).expect_success();
     }
+    let programs = write_windows_programs(&world, "x86_64-pc-windows-msvc");
     run_bash_line(&world, "touch -d 2001-01-01 windows/* && chmod 600 windows/*").expect_success();
     let release = plimsoll_testkit::workspace_root().join("scripts/release.sh").display().to_string();
     let host_programs = plimsoll_testkit::find_or_build_bin_dir().display().to_string();
@@ -136,7 +151,8 @@ fn the_zip_for_windows_is_reproducible_and_has_a_file_for_each_program() {
     expected.sort_unstable();
     assert_eq!(file_names("bin/"), expected);
     for program in PROGRAM_NAMES.iter() {
-        assert_eq!(world.read(format!("{name}/bin/{program}.exe")), "MZ plimsoll-hook\n", "{program}");
+        let packed = std::fs::read(world.path(format!("{name}/bin/{program}.exe"))).expect("a file");
+        assert_eq!(packed, windows_program("plimsoll-hook", "x86_64-pc-windows-msvc"), "{program}");
     }
     assert_eq!(file_names("completions/"), ["plimsoll.bash", "plimsoll.ps1"]);
     assert!(world.read(format!("{name}/completions/plimsoll.ps1")).contains("Register-ArgumentCompleter"));
@@ -157,7 +173,7 @@ fn the_zip_for_windows_is_reproducible_and_has_a_file_for_each_program() {
 #[test]
 fn the_zip_for_windows_is_sorted_and_has_nothing_of_the_packing_machine() {
     let world = World::without_git();
-    let programs = write_windows_programs(&world);
+    let programs = write_windows_programs(&world, "x86_64-pc-windows-gnu");
     let listing = "import os, sys, time, zipfile\n\
         entries = zipfile.ZipFile(sys.argv[1]).infolist()\n\
         names = [entry.filename for entry in entries]\n\
@@ -179,7 +195,7 @@ fn the_zip_for_windows_is_sorted_and_has_nothing_of_the_packing_machine() {
 #[test]
 fn a_windows_target_without_its_programs_or_with_others_is_refused() {
     let world = World::without_git();
-    let programs = write_windows_programs(&world);
+    let programs = write_windows_programs(&world, "aarch64-pc-windows-msvc");
     let arguments = ["--target", "aarch64-pc-windows-msvc", "--out", "out"];
     let unset = run_bash_line(
         &world,
@@ -198,6 +214,14 @@ fn a_windows_target_without_its_programs_or_with_others_is_refused() {
         foreign.code == Some(1) && foreign.stderr.contains("plimsoll-mcp.exe is no program of Windows"),
         "{foreign:?}"
     );
+    write_windows_programs(&world, "x86_64-pc-windows-msvc");
+    let other_processor = pack_windows_zip(&world, &programs, &arguments);
+    assert!(
+        other_processor.code == Some(1)
+            && other_processor.stderr.contains("plimsoll.exe is no program of Windows for aarch64"),
+        "{other_processor:?}"
+    );
+    write_windows_programs(&world, "aarch64-pc-windows-msvc");
     run_bash_line(&world, "rm windows/plimsoll-otel.exe windows/plimsoll-mcp.exe").expect_success();
     let incomplete = pack_windows_zip(&world, &programs, &arguments);
     assert!(
