@@ -75,17 +75,16 @@ cargo build --quiet --locked --target "$target" --package plimsoll --no-default-
 cargo build --quiet --locked --package plimsoll-testkit --bin replayed-client
 built=$build_folder/$target/debug programs=$wine_folder/programs
 rm -rf "$programs" "$wine_folder/started"
-mkdir -p "$programs" "$wine_folder/drive"
+mkdir -p "$programs"
 touch "$wine_folder/started"
 ln -f "$built/plimsoll.exe" "$built/plimsoll-mcp.exe" "$drive/plimsoll/"
 while read -r hook; do ln -f "$built/plimsoll-hook.exe" "$drive/plimsoll/$hook.exe"; done <crates/hooks/programs.txt
-# Also by the paths that `plimsoll init` writes into the settings. For the client they are relative: a project has a link to this drive.
-ln -sfn ../programs "$wine_folder/drive/plimsoll"
+# Also by the paths that `plimsoll init` writes into the settings: for Linux they are names, which the client finds on its PATH.
 while read -r program; do
   ln -s "$PWD/scripts/wine/start.sh" "$programs/$program"
-  ln -s "$program" "$programs/$program.exe"
+  ln -s "$program" "$programs/C:\\plimsoll\\$program.exe"
 done < <(printf "%s\n" plimsoll plimsoll-mcp && cat crates/hooks/programs.txt)
-export PLIMSOLL_BIN_DIR=$programs PLIMSOLL_WINE_DRIVE=$wine_folder/drive PLIMSOLL_REPLAYED_CLIENT=$build_folder/debug/replayed-client TMPDIR=$drive/t
+export PLIMSOLL_BIN_DIR=$programs PLIMSOLL_REPLAYED_CLIENT=$build_folder/debug/replayed-client TMPDIR=$drive/t
 tests=(--package plimsoll-tests --test hooks --test memory --test commands)
 status=0
 run_tests --profile wine "${tests[@]}" || status=$?

@@ -8,7 +8,7 @@
 
 folder=${0%/*}
 name=${0##*[/\\]} name=${name%.exe}
-wine_folder=$(cd -P "$folder/.." && pwd -P) || exit 1
+wine_folder=$(cd "$folder/.." && pwd -P) || exit 1
 drive=$wine_folder/prefix/drive_c
 # A test may start a copy of the program, which lies elsewhere.
 program=${PLIMSOLL_WINDOWS_PROGRAM:-$drive/plimsoll/$name.exe}

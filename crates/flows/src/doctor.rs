@@ -93,7 +93,7 @@ fn find_client_and_query_version(requested_client: Option<&Path>) -> ClientInfo 
     ClientInfo {
         runs_in_windows: volume::is_wsl()
             && canonical_path.is_some_and(|path| is_windows_program(&path.to_string_lossy())),
-        is_on_windows: std::env::consts::OS == "windows",
+        is_on_windows: plimsoll_system::IS_WINDOWS,
         requested_program: requested_client.map(|path| path.display().to_string()),
         version_text: program.as_deref().and_then(plimsoll_launcher::query_client_version),
         path: program.map(|path| path.display().to_string()),

@@ -18,8 +18,8 @@ mod template;
 mod variable;
 
 pub use command::{
-    GUARDED_FLAG, is_plain_in_windows_shells, needs_quotes_in_windows_shells, quote_program_path,
-    runs_our_program_in_exec_or_shell_form, shell_quote_if_needed,
+    GUARDED_FLAG, is_plain_in_windows_shells, needs_quotes_in_windows_shells, program_name_at_path,
+    quote_program_path, runs_our_program_in_exec_or_shell_form, shell_quote_if_needed,
 };
 use command::{command_executable_with_spaces_if_ours, program_name};
 pub use hook_entries::{EntryDifference, EntryDifferenceKind};
@@ -58,12 +58,10 @@ pub static PROGRAM_NAMES: LazyLock<Vec<&str>> =
 pub const FIRST_CLASSIC_VERSION: (u32, u32, u32) = (1, 0, 85);
 /// The first client that was observed to run `PostToolBatch`, `StopFailure` and `PostCompact`.
 pub const FIRST_MODERN_VERSION: (u32, u32, u32) = (2, 1, 207);
-/// The first client that runs our plugin's hooks: the first that supports entries with `args`. 2.1.138 passes the
-/// command to a shell without them.
-pub const FIRST_PLUGIN_VERSION: (u32, u32, u32) = (2, 1, 139);
-
 /// The first client that starts a hook with `args` directly. Earlier ones pass its command to a shell (2.1.138 has no `args`).
 pub const FIRST_EXEC_FORM_VERSION: (u32, u32, u32) = (2, 1, 139);
+/// The first client that runs our plugin's hooks, whose entries have `args`.
+pub const FIRST_PLUGIN_VERSION: (u32, u32, u32) = FIRST_EXEC_FORM_VERSION;
 
 /// The template that a client supports. Before 2.1 a single unknown event name silently disables every hook of the
 /// file.
@@ -159,6 +157,11 @@ impl OurHookEntry {
     /// Returns the executable: a path, or a name to look up on PATH.
     pub fn executable(&self) -> String {
         command_executable_with_spaces_if_ours(&self.command)
+    }
+
+    /// Returns true if the entry names its program by a path of Windows, which no other system can start.
+    pub fn has_windows_path(&self) -> bool {
+        command::is_windows_path(&self.executable())
     }
 
     /// Returns the arguments that distinguish several entries of one program. [`MEMORY_ARGUMENT`] does not distinguish

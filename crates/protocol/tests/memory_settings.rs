@@ -195,7 +195,9 @@ fn removing_the_server_restores_the_list_byte_for_byte() {
         let once = servers::add_or_update_our_server(text, &spaced).unwrap();
         let server = &value(&once.text)["mcpServers"]["plimsoll"];
         let folder = spaced("").trim_end_matches('/').to_owned();
-        let path = format!("{folder}:${{PATH:-/usr/bin:/bin}}:${{HOME}}/.local/bin:${{HOME}}/.cargo/bin");
+        let path = format!(
+            "{folder}:${{PATH:-/usr/bin:/bin}}:${{HOME:-/nonexistent}}/.local/bin:${{HOME:-/nonexistent}}/.cargo/bin"
+        );
         let expected =
             json!({"command": "plimsoll-mcp", "args": [], "env": {"PATH": path}, "alwaysLoad": true});
         assert_eq!((server, &once.entry_author), (&expected, &McpEntryAuthor::Ours));
@@ -246,7 +248,8 @@ fn a_server_entry_with_another_path_is_ours() {
 fn a_server_on_windows_has_its_path_as_the_command() {
     for path in ["C:/Users/jo/plimsoll-mcp.exe", "C:/Users/Jane Doe/plimsoll-mcp.exe"] {
         let installed = servers::add_or_update_our_server("", &|_| path.to_owned()).unwrap();
-        let expected = json!({"command": path, "args": [], "alwaysLoad": true});
+        let command = path.replace('/', r"\");
+        let expected = json!({"command": command, "args": [], "alwaysLoad": true});
         assert_eq!(value(&installed.text)["mcpServers"]["plimsoll"], expected);
         assert_eq!(installed.entry_author, McpEntryAuthor::Ours);
         let moved = servers::add_or_update_our_server(&installed.text, &spaced).unwrap().text;

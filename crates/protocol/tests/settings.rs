@@ -232,16 +232,16 @@ fn a_path_is_quoted_only_where_a_shell_reads_it() {
 }
 
 #[test]
-fn a_windows_path_is_written_as_every_shell_there_reads_it() {
+fn a_windows_path_has_backslashes_without_a_shell_and_slashes_with_one() {
     for (spell, hook, status_line) in [
         (
             windows_path as fn(&str) -> String,
-            "C:/Users/JANEDO~1/plimsoll/plimsoll-stop-gate.exe",
+            r"C:\Users\JANEDO~1\plimsoll\plimsoll-stop-gate.exe",
             "C:/Users/JANEDO~1/plimsoll/plimsoll-statusline.exe",
         ),
         (
             windows_path_with_space,
-            "C:/Users/Jane Doe/plimsoll-stop-gate.exe",
+            r"C:\Users\Jane Doe\plimsoll-stop-gate.exe",
             r#""C:/Users/Jane Doe/plimsoll-statusline.exe""#,
         ),
     ] {
@@ -254,6 +254,17 @@ fn a_windows_path_is_written_as_every_shell_there_reads_it() {
         // Programs that were installed elsewhere before are found in the file.
         let moved = install_or_update_our_entries(&text, HookSupport::Modern, &absolute).unwrap().text;
         assert_eq!(moved, install_or_update_our_entries("", HookSupport::Modern, &absolute).unwrap().text);
+    }
+}
+
+#[test]
+fn programs_on_a_share_are_found_again_and_removed() {
+    let on_share = |program: &str| format!(r"\\server\my share/{program}.exe");
+    for hook_support in [HookSupport::Modern, HookSupport::Classic] {
+        let once = install_or_update_our_entries("{}\n", hook_support, &on_share).unwrap().text;
+        assert_eq!(install_or_update_our_entries(&once, hook_support, &on_share).unwrap().text, once);
+        let removed = remove_our_entries_and_empty_containers(&once, None).unwrap();
+        assert!(removed.text == "{}\n" && removed.status_line_removed, "{once}");
     }
 }
 

@@ -240,6 +240,9 @@ pub const SHOWS_LOCK_HOLDERS: bool = IS_LINUX;
 /// True if [`standard_output_path`] returns a path that opens even a file that has been deleted.
 pub const OPENS_DELETED_OUTPUT: bool = IS_LINUX;
 
+/// True in a program for Windows.
+pub const IS_WINDOWS: bool = cfg!(windows);
+
 const IS_LINUX: bool = cfg!(all(target_os = "linux", not(feature = "macos-answers")));
 
 /// Returns the pid of the process that holds an `flock` on a file with this inode. Returns `None` if there is none, or if the

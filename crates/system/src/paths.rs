@@ -42,7 +42,7 @@ pub fn program_name(path: &Path) -> Cow<'_, str> {
 
 /// Returns a program's path as text for a command that a shell reads. On Windows it has `/` between its names, which every
 /// shell there understands, and the short names of folders whose names have a character that is not `is_plain`, because
-/// the shells have no quotes in common. Some volumes have no short names.
+/// the shells have no quotes in common. A folder may have no short name, or one with such a character (`R&D`).
 pub fn program_path_for_shells(path: &Path, is_plain: fn(char) -> bool) -> String {
     platform::program_path_for_shells(path, is_plain)
 }

@@ -55,7 +55,7 @@ pub fn print_clap_help_or_error(error: &clap::Error) -> ExitCode {
 
 /// Prints an error and returns an exit code where unattended runs do not work: on Windows nothing could ask a session to end.
 pub fn fail_if_runs_are_unsupported(command: &str) -> Option<ExitCode> {
-    let message = || format!("`{command}`: not on Windows yet; it works in WSL");
+    let message = || format!("`{command}` is not on Windows yet: use WSL");
     (!plimsoll_system::process_control::CAN_TERMINATE_GRACEFULLY).then(|| console::fail(message()))
 }
 

@@ -43,7 +43,7 @@ fn path_below_drive(world: &World, windows_path: &str) -> PathBuf {
 }
 
 fn file_name(command: &str) -> &str {
-    command.rsplit('/').next().unwrap_or_default()
+    command.rsplit(['/', '\\']).next().unwrap_or_default()
 }
 
 /// Returns the relative paths and contents of all files below a folder.
@@ -78,7 +78,7 @@ fn init_writes_exec_form_entries_and_uninstall_restores_the_file() {
         let commands = our_hook_commands(&settings);
         assert!(commands.len() > 5, "{text}");
         for command in &commands {
-            let program = command.strip_prefix("C:/plimsoll/").and_then(|name| name.strip_suffix(".exe"));
+            let program = command.strip_prefix(r"C:\plimsoll\").and_then(|name| name.strip_suffix(".exe"));
             assert!(program.is_some_and(|program| PROGRAM_NAMES.contains(&program)), "{command}");
         }
         assert_eq!(settings["statusLine"]["command"], "C:/plimsoll/plimsoll-statusline.exe");
@@ -96,7 +96,7 @@ fn the_memory_is_installed_and_doctor_finds_no_fault_of_ours() {
     let world = world_requiring_windows_programs();
     run_successfully(&world, &["init", "--local", "--memory"]);
     let server = &world.read_json(".mcp.json")["mcpServers"]["plimsoll"];
-    assert_eq!(server["command"], "C:/plimsoll/plimsoll-mcp.exe", "{server}");
+    assert_eq!(server["command"], r"C:\plimsoll\plimsoll-mcp.exe", "{server}");
     let commands = our_hook_commands(&world.read_json(".claude/settings.local.json"));
     assert!(commands.iter().any(|command| file_name(command) == "plimsoll-memory.exe"), "{commands:?}");
 
@@ -142,9 +142,9 @@ fn programs_of_an_npm_package_are_copied_under_each_name() {
     assert!(!status_line.contains(['"', '\'', ' ', '(', '\\']), "{status_line}");
     assert!(status_line.ends_with("/bin/plimsoll-statusline.exe"), "{status_line}");
     let commands = our_hook_commands(&settings);
-    let folder = commands[0].rsplit_once('/').map(|(folder, _)| folder).unwrap_or_default();
-    assert!(commands.iter().all(|command| command.starts_with(&format!("{folder}/"))), "{commands:?}");
-    assert!(status_line.starts_with(folder), "{status_line}");
+    let folder = commands[0].rsplit_once('\\').map(|(folder, _)| folder).unwrap_or_default();
+    assert!(commands.iter().all(|command| command.starts_with(&format!(r"{folder}\"))), "{commands:?}");
+    assert!(status_line.starts_with(&folder.replace('\\', "/")), "{status_line}");
 
     let version = env!("CARGO_PKG_VERSION");
     let copies = data_folder.join("plimsoll/versions").join(version).join("bin");
@@ -193,7 +193,7 @@ fn runs_and_fleets_are_refused_in_one_line_and_change_nothing() {
         (&["fleet", "join", "night"], "plimsoll fleet"),
     ] {
         let refused = world.plimsoll(arguments).run();
-        let expected = format!("error: `{command}`: not on Windows yet; it works in WSL\n");
+        let expected = format!("error: `{command}` is not on Windows yet: use WSL\n");
         assert_eq!((refused.code, refused.stdout.as_str(), &refused.stderr), (Some(1), "", &expected));
     }
     assert!((files_below(&world.project()), files_below(&world.home())) == before, "something changed");

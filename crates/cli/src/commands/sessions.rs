@@ -206,14 +206,17 @@ impl Session<'_> {
     }
 }
 
-/// Returns the beginning of a command line that changes to a folder, as POSIX shells read it. That of a Windows folder is also
-/// read by PowerShell, which does not know `&&` before its version 7, and where every apostrophe of Unicode ends a quote.
-/// Returns `None` if the folder cannot be quoted.
+/// Returns the beginning of a command line that changes to a folder, for POSIX shells. For a folder of Windows, PowerShell reads it,
+/// too (`cmd` does not): it has no `&&` before version 7, ends a quote at every apostrophe of Unicode, and expands wildcards
+/// inside quotes. Returns `None` if the folder cannot be quoted.
 fn render_cd_prefix(folder: &str) -> Option<String> {
-    let is_windows_folder = matches!(folder.as_bytes(), [_, b':', b'/' | b'\\', ..]);
-    if is_windows_folder {
-        let has_apostrophe = folder.contains(['\'', '‘', '’', '‚', '‛']);
-        return (!has_apostrophe).then(|| format!("cd '{folder}';"));
+    if folder.starts_with(r"\\") {
+        return None;
+    }
+    let has_drive = matches!(folder.as_bytes(), [_, b':', b'/' | b'\\', ..]);
+    if has_drive {
+        let has_special_character = folder.contains(['\'', '‘', '’', '‚', '‛', '[', ']', '*', '?']);
+        return (!has_special_character).then(|| format!("cd '{folder}';"));
     }
     shlex::try_quote(folder).ok().map(|folder| format!("cd {folder} &&"))
 }
@@ -232,6 +235,8 @@ mod tests {
             (r"C:\Users\jo\shop", Some(r"cd 'C:\Users\jo\shop';")),
             (r"C:\a $(id) `id`", Some(r"cd 'C:\a $(id) `id`';")),
             (r"C:\it's", None),
+            (r"C:\w\a[b]", None),
+            (r"\\server\share", None),
             (r"C:\a’; id #", None),
         ] {
             assert_eq!(render_cd_prefix(folder).as_deref(), expected, "{folder}");

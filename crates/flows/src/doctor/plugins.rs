@@ -3,7 +3,7 @@
 use super::{SettingsFiles, path_relative_to_project_or_home};
 use crate::client_modules::{module_files_in, plugin_switches};
 use plimsoll_policy::doctor::{PluginInfo, StopHook};
-use plimsoll_protocol::settings::{plugins, servers};
+use plimsoll_protocol::settings::{self, plugins, servers};
 use plimsoll_store::{Project, disk, environment};
 use std::path::{Path, PathBuf};
 
@@ -53,7 +53,8 @@ pub(super) fn find_plugin_with_our_hooks(
         // The client starts one server for identical commands, so only another command starts a second one.
         other_server_list: server_command
             .filter(|command| {
-                command != servers::SERVER_PROGRAM && command.ends_with(servers::SERVER_PROGRAM)
+                command != servers::SERVER_PROGRAM
+                    && settings::program_name_at_path(command) == servers::SERVER_PROGRAM
             })
             .map(|_| path_relative_to_project_or_home(project, &mcp_json_path)),
         nesting_limit: super::memory::configured_nesting_limit(settings_files),

@@ -91,5 +91,6 @@ pub(super) fn build_settings_check_input(
         client_version: client.parsed_version(),
         hook_support: Some(client.hook_support_assuming_modern_if_missing()),
         plugin_name: plugin,
+        is_on_windows: client.is_on_windows,
     }
 }

@@ -63,7 +63,9 @@ impl HookPartsToRun {
         let run_hooks = environment::variable(RUN_HOOKS_VARIABLE).unwrap_or_default();
         let session_id = environment::variable(SESSION_VARIABLE).unwrap_or_default();
         let hooks_of_project = |project: Project| -> Vec<OurHookEntry> {
-            settings_files(project.root()).flat_map(|file| our_hooks_in_file(&file)).collect()
+            let hooks = settings_files(project.root()).flat_map(|file| our_hooks_in_file(&file));
+            // In WSL the user's settings may be those of Windows.
+            hooks.filter(|hook| plimsoll_system::IS_WINDOWS || !hook.has_windows_path()).collect()
         };
         let configured_hooks =
             Project::from_project_dir_variable_or_cwd(None).map(hooks_of_project).unwrap_or_default();

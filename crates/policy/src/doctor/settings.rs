@@ -1,6 +1,8 @@
 //! Checks the client's settings: whether Plimsoll's hooks are installed exactly once and will run.
 
+use super::wsl::runs_our_windows_program;
 use super::{Finding, InspectionError, Section, Severity};
+use plimsoll_domain::text::{to_safe_single_line, truncate_end};
 use plimsoll_protocol::settings::{
     EntryDifference, EntryDifferenceKind, HookSupport, OurHookEntry, SettingsSummary,
     needs_quotes_in_windows_shells,
@@ -78,6 +80,8 @@ pub struct SettingsInfo {
     pub hook_support: Option<HookSupport>,
     /// The name of Plimsoll's plugin, if it is enabled.
     pub plugin_name: Option<String>,
+    /// True if this program is one for Windows.
+    pub is_on_windows: bool,
 }
 
 /// The first client that does not drop all hooks of a file because of one unknown event.
@@ -111,6 +115,9 @@ pub(super) fn check_hook_settings(settings: &SettingsInfo) -> Section {
     let mut findings: Vec<Finding> = settings.files.iter().filter_map(check_file_parses).collect();
     findings.extend(parsed_files(settings).filter_map(check_status_line_is_command_object));
     findings.extend(parsed_files(settings).filter_map(check_status_line_needs_no_quotes));
+    if !settings.is_on_windows {
+        findings.extend(parsed_files(settings).filter_map(check_programs_are_not_for_windows));
+    }
     findings.extend(check_hooks_disabled_or_managed_only(settings));
     findings
         .extend(settings.files.iter().filter_map(|file| check_events_unknown_to_old_client(settings, file)));
@@ -154,7 +161,21 @@ fn check_status_line_is_command_object(
     summary.has_invalid_status_line.then(finding)
 }
 
-/// `init` quotes such a path only if its folders have no short names.
+/// In WSL the client may read the settings of Windows. The path of the status line is a relative one here, and could name a
+/// program in the project.
+fn check_programs_are_not_for_windows((file, summary): (&SettingsFile, &SettingsSummary)) -> Option<Finding> {
+    let status_line = summary.status_line.iter().map(|status_line| status_line.command.as_str());
+    let mut commands = summary.our_hooks.iter().map(|hook| hook.command.as_str()).chain(status_line);
+    let command = commands.find(|command| runs_our_windows_program(command))?;
+    let message = format!(
+        "the entry names our program for Windows, which does not run here: `{}`",
+        truncate_end(&to_safe_single_line(command), 100)
+    );
+    let advice = "run `plimsoll init --local` in WSL, and keep the entries for Windows in the settings of the Windows user";
+    Some(Finding::problem("settings.windows_program", message, advice).with_path(file.path.clone()))
+}
+
+/// `init` quotes such a path if a folder has no short name, or one with a special character, such as `R&D`.
 fn check_status_line_needs_no_quotes((file, summary): (&SettingsFile, &SettingsSummary)) -> Option<Finding> {
     let status_line = summary.status_line.as_ref().filter(|status_line| status_line.is_ours)?;
     let message = "the status line's path has a space or another special character: it stays blank in PowerShell, which Claude Code uses without Git Bash";

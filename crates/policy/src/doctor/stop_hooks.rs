@@ -1,7 +1,6 @@
 //! Checks Stop hooks of other programs. Another loop that uses this hook could continue a session that Plimsoll
 //! ends, or end a session that Plimsoll needs.
 
-use super::wsl::runs_our_windows_program;
 use super::{Finding, Section};
 use plimsoll_domain::text::{count_with_noun, to_safe_single_line, truncate_end};
 
@@ -34,20 +33,14 @@ impl StopHook {
         let command_line = format!("{plugin} {}", self.command).to_lowercase();
         // A user or a folder may also be named ralph, so this name counts only in the last component of a path.
         let mut file_names =
-            command_line.split_whitespace().map(|word| word.rsplit('/').next().unwrap_or(word));
+            command_line.split_whitespace().map(|word| word.rsplit(['/', '\\']).next().unwrap_or(word));
         LOOP_NAME_PARTS.iter().any(|name_part| command_line.contains(name_part))
             || file_names.any(|file_name| file_name.contains("ralph"))
     }
 
     fn to_warning_or_note(&self) -> Finding {
         let command = truncate_end(&to_safe_single_line(&self.command), 100);
-        let finding = if runs_our_windows_program(&self.command) {
-            Finding::problem(
-                "settings.windows_program",
-                format!("the entry names our program for Windows, which does not run here: `{command}`"),
-                "run `plimsoll init --local` in WSL, and keep the entries for Windows in the settings of the Windows user",
-            )
-        } else if self.matches_known_loop_name() {
+        let finding = if self.matches_known_loop_name() {
             let advice = match &self.plugin {
                 Some(plugin) => format!("remove one of the two: `claude plugin disable {plugin}`"),
                 None => "remove one of the two: take its Stop entry out of the file".to_owned(),
@@ -92,7 +85,8 @@ mod tests {
             (None, "bash .claude/hooks/ralph-stop.sh", "loops.known"),
             (None, "node ~/.claude/plugins/oh-my-claudecode/stop.mjs", "loops.known"),
             (None, "/home/ralph/bin/bell done.ogg", "loops.other_hook"),
-            (None, r"C:\plimsoll\plimsoll-stop-gate.exe", "settings.windows_program"),
+            (None, r"C:\ralph\bell.exe done.ogg", "loops.other_hook"),
+            (None, r"C:\tools\ralph.exe", "loops.known"),
         ] {
             assert_eq!(
                 finding_codes(&check_stop_hooks_of_other_programs(&[hook(plugin, command)])),

@@ -55,7 +55,7 @@ pub(super) fn program_name(command: &str, is_exec_form: bool) -> String {
 
 /// Returns the name of the program at a path of this or of another system. On Windows `\` separates names too, and the names
 /// of programs end with `.exe`.
-pub(super) fn program_name_at_path(path: &str) -> &str {
+pub fn program_name_at_path(path: &str) -> &str {
     let is_separator = |c: char| c == '/' || c == '\\' && is_windows_path(path);
     let file_name = path.rsplit(is_separator).next().unwrap_or_default();
     match file_name.rsplit_once('.') {
@@ -64,9 +64,16 @@ pub(super) fn program_name_at_path(path: &str) -> &str {
     }
 }
 
-/// Returns true for an absolute path with the letter of a drive.
+/// Returns true for an absolute path of Windows: with the letter of a drive, or of a share (`\\server\share`).
 pub(super) fn is_windows_path(path: &str) -> bool {
-    matches!(path.as_bytes(), [letter, b':', b'/' | b'\\', ..] if letter.is_ascii_alphabetic())
+    path.starts_with(r"\\")
+        || matches!(path.as_bytes(), [letter, b':', b'/' | b'\\', ..] if letter.is_ascii_alphabetic())
+}
+
+/// Returns the path of a program for an entry that no shell reads. A path of Windows has backslashes: with slashes it would
+/// be a relative path to a client for Linux that reads the same file, and name a program in the project.
+pub(super) fn exec_form_path(path: &str) -> String {
+    if is_windows_path(path) { path.replace('/', r"\") } else { path.to_owned() }
 }
 
 /// Returns the executable of a command. In exec form the whole text is a path, which may contain spaces; if the user left
@@ -89,7 +96,8 @@ pub(super) fn command_executable_with_spaces_if_ours(command: &str) -> String {
 pub(super) fn first_shell_word(command: &str) -> String {
     let mut word = String::new();
     let mut quote = None;
-    let command = command.trim_start();
+    // PowerShell starts a quoted path only after `&`.
+    let command = command.trim_start().trim_start_matches("& ").trim_start();
     if is_windows_path(command) {
         return command.split(char::is_whitespace).next().unwrap_or_default().to_owned();
     }
@@ -120,19 +128,21 @@ pub fn is_plain_in_windows_shells(character: char) -> bool {
 
 /// Returns true for the path of a program on Windows that has to be quoted.
 pub fn needs_quotes_in_windows_shells(path: &str) -> bool {
-    is_windows_path(path) && !path.chars().all(is_plain_in_windows_shells)
+    is_windows_path(path) && !path.replace('\\', "/").chars().all(is_plain_in_windows_shells)
 }
 
 /// Quotes the path of a program for the client's shell if necessary. On Windows that is Git Bash, or PowerShell if there is no
-/// Git Bash; older clients used `cmd`. Their quotes have nothing in common: to PowerShell a quoted path is only a text.
+/// Git Bash; older clients used `cmd`. All of them read slashes. Their quotes have nothing in common: to PowerShell a quoted
+/// path is only a text.
 pub fn quote_program_path(path: &str) -> String {
     if !is_windows_path(path) {
         return shell_quote_if_needed(path);
     }
-    if !needs_quotes_in_windows_shells(path) {
-        path.to_owned()
+    let path = path.replace('\\', "/");
+    if path.chars().all(is_plain_in_windows_shells) {
+        path
     } else if path.contains(['$', '`']) {
-        shell_quote_if_needed(path)
+        shell_quote_if_needed(&path)
     } else {
         // `cmd` reads these quotes, too.
         format!("\"{path}\"")
@@ -171,6 +181,8 @@ mod tests {
             (r#""/opt/a \"b\"/plimsoll-memory""#, "plimsoll-memory", "plimsoll-memory"),
             (r"/opt/a\plimsoll-memory", r"aplimsoll-memory", "aplimsoll-memory"),
             (r"relative\plimsoll-memory.exe", "relativeplimsoll-memory", "relativeplimsoll-memory"),
+            (r"\\server\my share\plimsoll-memory.exe", "plimsoll-memory", "my"),
+            (r#"& "C:/My Tools/plimsoll-memory.exe" part-2"#, "plimsoll-memory", "plimsoll-memory"),
             ("C:/Tools/plimsoll-memory.bat", "plimsoll-memory.bat", "plimsoll-memory.bat"),
             ("C:/Tools/plimsoll-memory.exe.bat", "plimsoll-memory.exe.bat", "plimsoll-memory.exe.bat"),
             (r"C:\Tools\other.exe plimsoll-memory", "other", "other"),
@@ -194,6 +206,10 @@ mod tests {
         ] {
             assert_eq!(quote_program_path(path), quoted);
             assert_eq!(first_shell_word(quoted), path);
+            // An entry without a shell has the same path, which is found in the file at the next installation.
+            let exec_form = exec_form_path(path);
+            assert_eq!(exec_form.contains('/'), path.starts_with('/'), "{exec_form}");
+            assert_eq!(quote_program_path(&exec_form), quoted);
         }
     }
 

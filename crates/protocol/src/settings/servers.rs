@@ -1,6 +1,6 @@
 //! Our MCP server in a project's `.mcp.json`. All other servers stay byte for byte.
 
-use super::command::program_name_at_path;
+use super::command::{exec_form_path, program_name_at_path};
 use super::hook_entries::{object_members_or_error, remove_object_member, root_members};
 use super::json_text::{self, InvalidSettings};
 use super::original_text::OriginalText;
@@ -52,11 +52,13 @@ pub fn mcp_config(command_for: &dyn Fn(&str) -> String) -> Value {
 
 fn server_value(command_for: &dyn Fn(&str) -> String) -> Value {
     // With `alwaysLoad`, because otherwise the client hides the tools behind a search.
-    json!({ "command": command_for(SERVER_PROGRAM), "args": [], "alwaysLoad": true })
+    json!({ "command": exec_form_path(&command_for(SERVER_PROGRAM)), "args": [], "alwaysLoad": true })
 }
 
-/// The end of the entry's PATH, after the folder of this machine's programs, for a colleague who shares the list.
-const PATH_SUFFIX: &str = ":${PATH:-/usr/bin:/bin}:${HOME}/.local/bin:${HOME}/.cargo/bin";
+/// The end of the entry's PATH, after the folder of this machine's programs, for a colleague who shares the list. The client
+/// keeps `${HOME}` as it is if HOME is not set, which would be a folder in the project.
+const PATH_SUFFIX: &str =
+    ":${PATH:-/usr/bin:/bin}:${HOME:-/nonexistent}/.local/bin:${HOME:-/nonexistent}/.cargo/bin";
 
 /// Returns our server's entry for a project's list. It has the bare program name, like the plugin's entry, because the
 /// client starts only one of two servers with the same command. Its PATH contains the program's folder, for a client that

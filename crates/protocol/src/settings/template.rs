@@ -1,6 +1,6 @@
 //! The entries of the templates, with their commands written for this machine.
 
-use super::command::{exec_if_installed_command, quote_program_path};
+use super::command::{exec_form_path, exec_if_installed_command, quote_program_path};
 use super::{EntryOptions, HookSupport, MEMORY_ARGUMENT, MEMORY_TEMPLATE, MODERN_TEMPLATE};
 use serde_json::{Map, Value};
 
@@ -80,11 +80,7 @@ pub(super) fn template_entries_with_memory_replacements(
                 if options.for_team {
                     set_shared_project_command(hook, &program, &arguments);
                 } else {
-                    set_command_quoted_for_classic_if_needed(
-                        hook,
-                        options.hook_support,
-                        command_for(&program),
-                    );
+                    set_command_for_hook_support(hook, options.hook_support, &command_for(&program));
                 }
                 let entry = TemplateEntry { event: event.clone(), program, arguments, group };
                 match entries.iter_mut().find(|other| entry.replaces_entry_without_memory(other)) {
@@ -113,20 +109,18 @@ pub fn memory_variable() -> (String, String) {
     first.map(|(name, value)| (name, value.as_str().unwrap_or_default().to_owned())).unwrap_or_default()
 }
 
-/// Sets the command of a hook. Some old clients accept the exec form but pass the command to a shell anyway, so a path
-/// that needs quotes is written in shell form for them, which every client reads in the same way.
-fn set_command_quoted_for_classic_if_needed(
-    hook: &mut Map<String, Value>,
-    hook_support: HookSupport,
-    command: String,
-) {
-    let has_no_arguments = hook.get("args").and_then(Value::as_array).is_none_or(Vec::is_empty);
-    if hook_support == HookSupport::Classic && has_no_arguments && quote_program_path(&command) != command {
-        hook.insert("command".to_owned(), quote_program_path(&command).into());
+/// Sets the command of a hook. Some old clients accept the exec form but pass the command to a shell anyway. So for them a
+/// path has slashes, and one that needs quotes is written in shell form, which every client reads in the same way.
+fn set_command_for_hook_support(hook: &mut Map<String, Value>, hook_support: HookSupport, path: &str) {
+    let command = match hook_support {
+        HookSupport::Modern => exec_form_path(path),
+        HookSupport::Classic => quote_program_path(path),
+    };
+    let is_quoted = hook_support == HookSupport::Classic && command.starts_with(['\'', '"']);
+    if is_quoted {
         hook.shift_remove("args");
-    } else {
-        hook.insert("command".to_owned(), command.into());
     }
+    hook.insert("command".to_owned(), command.into());
 }
 
 /// Sets a command that does nothing if the program is not installed. It has the bare program name, because many machines

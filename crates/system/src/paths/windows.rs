@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Component, Path, PathBuf, Prefix};
 use winsafe::{HFINDFILE, WIN32_FIND_DATA};
 
 /// The usual folder of Windows. Neither git nor the client is found in it.
@@ -44,7 +44,13 @@ pub(super) fn program_path_for_shells(path: &Path, is_plain: fn(char) -> bool) -
         folder.push(component);
         match component {
             Component::RootDir => {}
-            Component::Prefix(prefix) => text += &prefix.as_os_str().to_string_lossy(),
+            Component::Prefix(prefix) => match prefix.kind() {
+                // Only backslashes separate names in a verbatim path.
+                Prefix::VerbatimUNC(server, share) => {
+                    text += &format!(r"\\{}\{}", server.to_string_lossy(), share.to_string_lossy());
+                }
+                _ => text += &prefix.as_os_str().to_string_lossy(),
+            },
             Component::CurDir | Component::ParentDir | Component::Normal(_) => {
                 let name = component.as_os_str().to_string_lossy();
                 let needs_short_name = folder != path && !name.chars().all(is_plain);
@@ -128,8 +134,13 @@ mod tests {
         let verbatim = PathBuf::from(format!(r"\\?\{}", program.display()));
         assert_eq!(program_path_for_shells(&verbatim, is_plain), text);
         std::fs::remove_dir_all(&folder).unwrap();
-        let plain = Path::new(r"C:\Users\jo\plimsoll-mcp.exe");
-        assert_eq!(program_path_for_shells(plain, is_plain), "C:/Users/jo/plimsoll-mcp.exe");
+        for (path, expected) in [
+            (r"C:\Users\jo\plimsoll-mcp.exe", "C:/Users/jo/plimsoll-mcp.exe"),
+            (r"\\server\share\plimsoll-mcp.exe", r"\\server\share/plimsoll-mcp.exe"),
+            (r"\\?\UNC\server\share\plimsoll-mcp.exe", r"\\server\share/plimsoll-mcp.exe"),
+        ] {
+            assert_eq!(program_path_for_shells(Path::new(path), is_plain), expected);
+        }
     }
 
     #[test]

@@ -143,8 +143,6 @@ impl World {
         if self.with_git {
             self.create_repository_with_first_commit(&project);
         }
-        #[cfg(unix)]
-        link_wine_drive_into_project_if_set(&project);
         project
     }
 
@@ -396,13 +394,4 @@ fn parse_json_file(path: &Path) -> Value {
     let text = read_file(path);
     serde_json::from_str(&text)
         .unwrap_or_else(|error| panic!("{} is not JSON: {error}\n{text}", path.display()))
-}
-
-/// Links drive C into a project if `scripts/wine.sh` runs the tests. Programs for Windows write `C:/plimsoll/…` into settings, which the
-/// client for Linux looks for in the project.
-#[cfg(unix)]
-fn link_wine_drive_into_project_if_set(project: &Path) {
-    if let Some(drive) = std::env::var_os("PLIMSOLL_WINE_DRIVE") {
-        std::os::unix::fs::symlink(drive, project.join("C:")).expect("the temporary folder is writable");
-    }
 }

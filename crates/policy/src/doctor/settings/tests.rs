@@ -17,6 +17,14 @@ fn with_our_hooks(text: &str, hook_support: HookSupport) -> String {
 }
 
 fn check(client_version: (u32, u32, u32), files: &[(SettingsScope, &str)]) -> Section {
+    check_on_system(client_version, files, false)
+}
+
+fn check_on_system(
+    client_version: (u32, u32, u32),
+    files: &[(SettingsScope, &str)],
+    is_on_windows: bool,
+) -> Section {
     let hook_support = HookSupport::from_client_version_or_classic(&format!(
         "{}.{}.{}",
         client_version.0, client_version.1, client_version.2
@@ -32,6 +40,7 @@ fn check(client_version: (u32, u32, u32), files: &[(SettingsScope, &str)]) -> Se
         client_version: Some(client_version),
         hook_support: Some(hook_support),
         plugin_name: None,
+        is_on_windows,
     })
 }
 
@@ -43,13 +52,6 @@ fn each_problem_of_the_settings_has_its_finding() {
         install_or_update_our_entries("{}", HookSupport::Modern, &|program| format!("/opt/{program}"))
             .map(|merged| merged.text)
             .unwrap();
-    let on_windows = |folder: &str| {
-        let command_for = |program: &str| format!("C:/{folder}/{program}.exe");
-        install_or_update_our_entries("{}", HookSupport::Modern, &command_for)
-            .map(|merged| merged.text)
-            .unwrap()
-    };
-    let (plain, spaced) = (on_windows("Users/JANEDO~1"), on_windows("Users/Jane Doe"));
     let without_stop = modern.replace("\"Stop\"", "\"InstructionsLoaded\"");
     let slower = modern.replacen("\"timeout\": 20", "\"timeout\": 60", 1);
     let off = r#"{"disableAllHooks": true}"#;
@@ -65,8 +67,6 @@ fn each_problem_of_the_settings_has_its_finding() {
     use SettingsScope::{Local, Managed, Project, User};
     for (client_version, files, expected) in [
         (MODERN, vec![(Project, modern.as_str())], vec![]),
-        (MODERN, vec![(User, plain.as_str())], vec![]),
-        (MODERN, vec![(User, spaced.as_str())], vec!["settings.quoted_status_line"]),
         (old_client, vec![(Project, classic.as_str())], vec![]),
         (MODERN, vec![], vec!["settings.none"]),
         (MODERN, vec![(Project, "{ broken")], vec!["settings.unreadable", "settings.none"]),
@@ -202,4 +202,27 @@ fn a_missing_entry_is_reported_with_its_event_and_file() {
     run `plimsoll init --local` again
     ");
     assert_eq!(finding.path.as_deref(), Some("local.json"));
+}
+
+#[test]
+fn programs_for_windows_are_problems_on_other_systems_only() {
+    let with_programs_in = |folder: &str| {
+        let command_for = |program: &str| format!("C:/{folder}/{program}.exe");
+        install_or_update_our_entries("{}", HookSupport::Modern, &command_for).unwrap().text
+    };
+    let (plain, spaced) = (with_programs_in("Users/JANEDO~1"), with_programs_in("Users/Jane Doe"));
+    let status_line = r#"{"statusLine": {"type": "command", "command": "C:/a/plimsoll-statusline.exe"}}"#;
+    let other = r#"{"statusLine": {"type": "command", "command": "C:/a/starship.exe"}}"#;
+    for (text, is_on_windows, expected) in [
+        (plain.as_str(), true, vec![]),
+        (&plain, false, vec!["settings.windows_program"]),
+        (&spaced, true, vec!["settings.quoted_status_line"]),
+        (&spaced, false, vec!["settings.quoted_status_line", "settings.windows_program"]),
+        (status_line, false, vec!["settings.windows_program", "settings.none"]),
+        (status_line, true, vec!["settings.none"]),
+        (other, false, vec!["settings.none"]),
+    ] {
+        let section = check_on_system(MODERN, &[(SettingsScope::User, text)], is_on_windows);
+        assert_eq!(finding_codes(&section), expected, "{is_on_windows}: {text}");
+    }
 }
