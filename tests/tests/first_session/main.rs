@@ -1,5 +1,5 @@
-//! What a user does first, with the real client and nothing of Unix: this is the test of the whole on Windows, where
-//! `.github/workflows/windows.yml` runs it, and it runs on every other system, too.
+//! The first steps of a user with the real client: install, a session, uninstall. These tests use nothing that only Unix has, so
+//! they run on every system; on Windows, `.github/workflows/windows.yml` runs them.
 
 use plimsoll_testkit::fixtures_dir;
 use plimsoll_testkit::scripted_model::{Request, ScriptedModel, Step};

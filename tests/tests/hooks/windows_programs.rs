@@ -1,4 +1,5 @@
-//! What the programs for Windows write into settings, and what they refuse. `scripts/wine.sh` runs these tests.
+//! Tests of the programs for Windows: the settings that they write, and the commands that they refuse. `scripts/wine.sh` runs
+//! them.
 
 use plimsoll_protocol::settings::PROGRAM_NAMES;
 use plimsoll_testkit::world::{FinishedProgram, World};
