@@ -94,6 +94,7 @@ fn stable_text_replaces_only_what_differs_between_worlds() {
     let world = World::new().without_plimsoll_programs();
     let text = format!(
         "{project}/src/a.rs in {home}\nrun 0193a0b2-7c1e-7000-8000-0123456789ab at 2026-11-28T10:32:04Z, 10:32 on 2026-11-28\n\
+         until Tue 00:10, Tue  1 Dec 00:10:03, Sat 21 Nov 03:10 or The 00:10\n\
          .claude/handoffs/2026-11-28-0947.md, commit 6cb1f3211cdd after 6a17a40\n1 min 2.5 s, 30 min, 87%, $0.66, 1234567 tokens\n\
          facade, 3 items, process 4711\n── Saturday, 28 November 2026: client 2.1.329 at http://127.0.0.1:39629, recorded: 41 KB\n\
          projects/project-2977fd8cbaaeabeb/journal.jsonl\n[qilotqgnnqmi begins: words]\n[qilotqgnnqmi ends]",
@@ -103,6 +104,7 @@ fn stable_text_replaces_only_what_differs_between_worlds() {
     insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&text), @r"
     [PROJECT]/src/a.rs in [HOME]
     run [ID] at [DATE-TIME], [TIME] on [DATE]
+    until [TIME], [TIME], [TIME] or The [TIME]
     .claude/handoffs/[DATE-TIME].md, commit [COMMIT] after [COMMIT]
     [DURATION], 30 min, 87%, $0.66, 1234567 tokens
     facade, 3 items, process [PID]

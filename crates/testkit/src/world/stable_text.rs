@@ -15,7 +15,8 @@ static PATTERNS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
         (r"\d{4}-\d{2}-\d{2}-\d{4}(-\d+)?\.md", "[DATE-TIME].md"),
         (r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:\d{2})", "[DATE-TIME]"),
         (r"\d{4}-\d{2}-\d{2}", "[DATE]"),
-        (r"\b\d{2}:\d{2}(:\d{2})?\b", "[TIME]"),
+        // A time on another day is printed with its day, so a time within the next hour has a day before midnight.
+        (r"\b((Mon|Tue|Wed|Thu|Fri|Sat|Sun) +(\d{1,2} [A-Z][a-z]{2} )?)?\d{2}:\d{2}(:\d{2})?\b", "[TIME]"),
         (r"\b[0-9a-f]{40}\b", "[COMMIT]"),
         // Measured durations are in seconds. Longer ones are settings or estimates, which tests must see.
         (r"\b(\d+ min )?\d+(\.\d+)? m?s\b", "[DURATION]"),

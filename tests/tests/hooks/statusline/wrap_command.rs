@@ -44,11 +44,11 @@ fn our_line_replaces_a_wrapped_line_that_cannot_be_started() {
         ))
     };
     insta::assert_snapshot!(line_and_error(&["/no/such/line", "--fast"]), @r#"
-    Haiku 4.5 │ project │ ⎇ main │ ▕███░░░░░░░░░░░┆░░┆░┃▏ 15% 30k/200k · 170k left │ 5h 42% ↻Tue [TIME] │ 7d 7% ↻Tue [TIME] │ spend 91% ↻Tue [TIME] │ $1.50
+    Haiku 4.5 │ project │ ⎇ main │ ▕███░░░░░░░░░░░┆░░┆░┃▏ 15% 30k/200k · 170k left │ 5h 42% ↻[TIME] │ 7d 7% ↻[TIME] │ spend 91% ↻[TIME] │ $1.50
     plimsoll-statusline: cannot start the status line ["/no/such/line", "--fast"]: No such file or directory (os error 2)
     "#);
     insta::assert_snapshot!(line_and_error(&[]), @"
-    Haiku 4.5 │ project │ ⎇ main │ ▕███░░░░░░░░░░░┆░░┆░┃▏ 15% 30k/200k · 170k left │ 5h 42% ↻Tue [TIME] │ 7d 7% ↻Tue [TIME] │ spend 91% ↻Tue [TIME] │ $1.50
+    Haiku 4.5 │ project │ ⎇ main │ ▕███░░░░░░░░░░░┆░░┆░┃▏ 15% 30k/200k · 170k left │ 5h 42% ↻[TIME] │ 7d 7% ↻[TIME] │ spend 91% ↻[TIME] │ $1.50
     plimsoll-statusline: cannot start the status line []: no program is named
     ");
 }
