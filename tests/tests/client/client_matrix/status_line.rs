@@ -17,6 +17,8 @@ const LAST_WORD: &str = "Filled.";
 /// context 70,000.
 const RESPONSES: [(u64, u64, u64); 2] = [(2_000, 30_000, 8_000), (3_000, 27_000, 40_000)];
 const CONTEXT_TOKENS: u64 = 70_000;
+const FINAL_USAGE: &str = "▏ 35% 70k/200k";
+const UNKNOWN_USAGE: &str = "▏ ? ";
 /// The client's cost of both responses is above this, and that of the first alone below.
 const MIN_FINAL_COST_USD: f64 = 0.26;
 /// The client starts the status line again within 300 ms after a change.
@@ -37,6 +39,12 @@ pub(crate) fn probe_status_line(version: &str, findings: &mut Findings) {
     press_enter_until_requested(&mut terminal, &model);
     terminal.wait_for_text(LAST_WORD);
     let window = wait_for_final_payload(&world, &terminal)["context_window"].take();
+    // The client draws a line after the program has printed it, on a busy machine seconds later.
+    let last_line = std::fs::read_to_string(printed_line_path(&world)).expect("a status line");
+    let shows_usage = last_line.contains(FINAL_USAGE);
+    assert!(shows_usage || last_line.contains(UNKNOWN_USAGE), "neither the usage nor `?`: {last_line}");
+    let last_usage = if shows_usage { FINAL_USAGE } else { UNKNOWN_USAGE };
+    terminal.wait_for_text(last_usage);
     let usage = &window["current_usage"];
     let parts = ["input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"];
     let last_input: u64 = parts.iter().filter_map(|part| usage[part].as_u64()).sum();
@@ -47,9 +55,6 @@ pub(crate) fn probe_status_line(version: &str, findings: &mut Findings) {
     }
     findings.record_bool("status.current_usage", last_input == CONTEXT_TOKENS);
     findings.record_bool("status.used_percentage", window["used_percentage"] == 35);
-    let screen = terminal.screen_text();
-    let shows_usage = screen.contains("▏ 35% 70k/200k");
-    assert!(shows_usage || screen.contains("▏ ? "), "neither the usage nor `?`:\n{screen}");
     findings.record_bool("status.load line", shows_usage);
 }
 
@@ -57,12 +62,21 @@ fn payload_path(world: &World) -> PathBuf {
     world.home().join("status-line.json")
 }
 
-/// Installs our status line behind a script that keeps a copy of the last payload.
+fn printed_line_path(world: &World) -> PathBuf {
+    world.home().join("status-line.txt")
+}
+
+/// Installs our status line behind a script that keeps a copy of the last payload and of the line for it.
 fn install_copying_status_line(world: &World) {
     let path = payload_path(world);
     let draft = format!("'{}'.$$", path.display());
-    let script =
-        format!("#!/bin/sh\ncat > {draft}\nplimsoll-statusline < {draft}\nmv {draft} '{}'\n", path.display());
+    let line_path = printed_line_path(world);
+    let script = format!(
+        "#!/bin/sh\ncat > {draft}\nNO_COLOR=1 plimsoll-statusline < {draft} > {draft}.line\ncat {draft}.line\n\
+         mv {draft}.line '{}'\nmv {draft} '{}'\n",
+        line_path.display(),
+        path.display()
+    );
     let program = world.write_program(world.home().join("status-line"), &script);
     let settings = json!({ "statusLine": { "type": "command", "command": program } });
     world.write(".claude/settings.json", &settings.to_string());
