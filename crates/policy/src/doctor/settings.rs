@@ -1,6 +1,6 @@
 //! Checks the client's settings: whether Plimsoll's hooks are installed exactly once and will run.
 
-use super::wsl::runs_our_windows_program;
+use super::wsl::is_exe_file;
 use super::{Finding, InspectionError, Section, Severity};
 use plimsoll_domain::text::{to_safe_single_line, truncate_end};
 use plimsoll_protocol::settings::{
@@ -114,10 +114,12 @@ pub fn deciding_file_if_it_disables_all_hooks<'f>(
 pub(super) fn check_hook_settings(settings: &SettingsInfo) -> Section {
     let mut findings: Vec<Finding> = settings.files.iter().filter_map(check_file_parses).collect();
     findings.extend(parsed_files(settings).filter_map(check_status_line_is_command_object));
-    findings.extend(parsed_files(settings).filter_map(check_status_line_needs_no_quotes));
-    if !settings.is_on_windows {
-        findings.extend(parsed_files(settings).filter_map(check_programs_are_not_for_windows));
-    }
+    let check_paths = if settings.is_on_windows {
+        check_status_line_needs_no_quotes
+    } else {
+        check_programs_are_not_for_windows
+    };
+    findings.extend(parsed_files(settings).filter_map(check_paths));
     findings.extend(check_hooks_disabled_or_managed_only(settings));
     findings
         .extend(settings.files.iter().filter_map(|file| check_events_unknown_to_old_client(settings, file)));
@@ -164,9 +166,11 @@ fn check_status_line_is_command_object(
 /// In WSL the client may read the settings of Windows. The path of the status line is a relative one here, and could name a
 /// program in the project.
 fn check_programs_are_not_for_windows((file, summary): (&SettingsFile, &SettingsSummary)) -> Option<Finding> {
-    let status_line = summary.status_line.iter().map(|status_line| status_line.command.as_str());
-    let mut commands = summary.our_hooks.iter().map(|hook| hook.command.as_str()).chain(status_line);
-    let command = commands.find(|command| runs_our_windows_program(command))?;
+    let our_status_line = summary.status_line.iter().filter(|status_line| status_line.is_ours);
+    let status_line =
+        our_status_line.map(|status_line| (&status_line.command, status_line.executable.clone()));
+    let hooks = summary.our_hooks.iter().map(|hook| (&hook.command, hook.executable()));
+    let (command, _) = hooks.chain(status_line).find(|(_, executable)| is_exe_file(executable))?;
     let message = format!(
         "the entry names our program for Windows, which does not run here: `{}`",
         truncate_end(&to_safe_single_line(command), 100)

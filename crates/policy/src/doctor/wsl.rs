@@ -1,15 +1,10 @@
 //! Recognizes what belongs to Windows, for the Windows Subsystem for Linux (WSL). There both systems see each other's files and
 //! start each other's programs, but a client starts its hooks in its own system.
 
-use plimsoll_protocol::settings::PROGRAM_NAMES;
-
 /// Returns true if a program runs in Windows: by its extension, or because it is on a drive of Windows.
 pub fn is_windows_program(path: &str) -> bool {
-    let has_extension = |extension: &str| {
-        let start = path.len().saturating_sub(extension.len());
-        path.get(start..).is_some_and(|end| end.eq_ignore_ascii_case(extension))
-    };
-    [".exe", ".cmd", ".bat", ".ps1"].into_iter().any(has_extension) || is_on_windows_drive(path)
+    let extensions = [".exe", ".cmd", ".bat", ".ps1"];
+    extensions.into_iter().any(|extension| has_extension(path, extension)) || is_on_windows_drive(path)
 }
 
 /// Returns true for `C:\…`, `\\server\…`, and for WSL's name of a drive: `/mnt/c/…`.
@@ -23,12 +18,14 @@ fn is_on_windows_drive(path: &str) -> bool {
         || path.strip_prefix("/mnt/").is_some_and(|path| starts_with_drive(path, &['/']))
 }
 
-/// Returns true if a command of a settings file runs one of our programs for Windows.
-pub(super) fn runs_our_windows_program(command: &str) -> bool {
-    let file_names = command.split(['/', '\\', '"', '\'', ' ']);
-    let mut stems =
-        file_names.filter_map(|name| name.strip_suffix(".exe").or_else(|| name.strip_suffix(".EXE")));
-    stems.any(|stem| PROGRAM_NAMES.contains(&stem))
+/// Returns true if the file name ends with `.exe`, in upper or lower case.
+pub(super) fn is_exe_file(path: &str) -> bool {
+    has_extension(path, ".exe")
+}
+
+fn has_extension(path: &str, extension: &str) -> bool {
+    let start = path.len().saturating_sub(extension.len());
+    path.get(start..).is_some_and(|end| end.eq_ignore_ascii_case(extension))
 }
 
 #[cfg(test)]
@@ -52,19 +49,6 @@ mod tests {
             ("", false),
         ] {
             assert_eq!(is_windows_program(path), expected, "{path}");
-        }
-    }
-
-    #[test]
-    fn our_programs_for_windows_are_recognized_in_commands() {
-        for (command, expected) in [
-            (r"C:\Users\u\plimsoll\plimsoll-stop-gate.exe", true),
-            (r#""C:\Program Files\plimsoll\plimsoll-stop-gate.exe" --x"#, true),
-            ("/mnt/c/plimsoll/plimsoll-stop-gate.exe", true),
-            ("/usr/bin/plimsoll-stop-gate", false),
-            (r"C:\ralph-stop.exe", false),
-        ] {
-            assert_eq!(runs_our_windows_program(command), expected, "{command}");
         }
     }
 }

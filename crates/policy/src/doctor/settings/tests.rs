@@ -217,7 +217,7 @@ fn programs_for_windows_are_problems_on_other_systems_only() {
         (plain.as_str(), true, vec![]),
         (&plain, false, vec!["settings.windows_program"]),
         (&spaced, true, vec!["settings.quoted_status_line"]),
-        (&spaced, false, vec!["settings.quoted_status_line", "settings.windows_program"]),
+        (&spaced, false, vec!["settings.windows_program"]),
         (status_line, false, vec!["settings.windows_program", "settings.none"]),
         (status_line, true, vec!["settings.none"]),
         (other, false, vec!["settings.none"]),
