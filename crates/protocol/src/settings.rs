@@ -18,8 +18,8 @@ mod template;
 mod variable;
 
 pub use command::{
-    GUARDED_FLAG, is_plain_in_windows_shells, needs_quotes_in_windows_shells, program_name_at_path,
-    quote_program_path, runs_our_program_in_exec_or_shell_form, shell_quote_if_needed,
+    GUARDED_FLAG, is_plain_in_windows_shells, is_windows_path, needs_quotes_in_windows_shells,
+    program_name_at_path, quote_program_path, runs_our_program_in_exec_or_shell_form, shell_quote_if_needed,
 };
 use command::{command_executable_with_spaces_if_ours, program_name};
 pub use hook_entries::{EntryDifference, EntryDifferenceKind};
@@ -161,7 +161,7 @@ impl OurHookEntry {
 
     /// Returns true if the entry names its program by a path of Windows, which no other system can start.
     pub fn has_windows_path(&self) -> bool {
-        command::is_windows_path(&self.executable())
+        is_windows_path(&self.executable())
     }
 
     /// Returns the arguments that distinguish several entries of one program. [`MEMORY_ARGUMENT`] does not distinguish

@@ -7,6 +7,7 @@ use plimsoll_domain::cost::Cost;
 use plimsoll_domain::text::{count_with_noun, format_tokens, to_safe_single_line};
 use plimsoll_policy::usage::{UsageTotals, group_usage};
 use plimsoll_policy::window::{WindowEvidence, resolve_window_raising_it_to_used_tokens};
+use plimsoll_protocol::settings::is_windows_path;
 use plimsoll_store::{clock, environment};
 use plimsoll_terminal::columns::{clip_path_to_columns, clip_to_columns, width};
 use plimsoll_terminal::console::{self, line_width_from_columns_or_terminal};
@@ -213,8 +214,7 @@ fn render_cd_prefix(folder: &str) -> Option<String> {
     if folder.starts_with(r"\\") {
         return None;
     }
-    let has_drive = matches!(folder.as_bytes(), [_, b':', b'/' | b'\\', ..]);
-    if has_drive {
+    if is_windows_path(folder) {
         let has_special_character = folder.contains(['\'', '‘', '’', '‚', '‛', '[', ']', '*', '?']);
         return (!has_special_character).then(|| format!("cd '{folder}';"));
     }

@@ -65,7 +65,7 @@ pub fn program_name_at_path(path: &str) -> &str {
 }
 
 /// Returns true for an absolute path of Windows: with the letter of a drive, or of a share (`\\server\share`).
-pub(super) fn is_windows_path(path: &str) -> bool {
+pub fn is_windows_path(path: &str) -> bool {
     path.starts_with(r"\\")
         || matches!(path.as_bytes(), [letter, b':', b'/' | b'\\', ..] if letter.is_ascii_alphabetic())
 }
