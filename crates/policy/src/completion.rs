@@ -1,5 +1,6 @@
 //! Decides whether a run is done: checks the agent's claim against the plan and the protected files.
 
+use crate::bounds;
 use crate::evidence::SessionEvidence;
 pub use crate::evidence::VerifyOutcome;
 use crate::near_miss::{NearMiss, find_near_miss};
@@ -155,14 +156,14 @@ pub(crate) fn consecutive_missing_promises_after_session(
     if has_objections || has_ended_by_itself_without_plan { 0 } else { state.outcomes.promise_failures }
 }
 
-/// Returns true if the session ended by itself and only the promise is missing: the session made a near miss, or it
-/// ticked every item and claimed nothing.
+/// Returns true if only the promise is missing: the session made a near miss, or it ticked every item and claimed
+/// nothing.
 fn lacks_only_promise(state: &RunState, evidence: &SessionEvidence) -> bool {
     let message = evidence.last_message.as_deref().unwrap_or_default();
     let has_no_claim =
         promise::parse_claim_on_last_line(message, &state.options.completion_promise, &state.promise_code)
             == PromiseClaim::None;
-    if !has_no_claim || evidence.is_root_frame_popped || evidence.ending != SessionEnding::Completed {
+    if !has_no_claim || evidence.is_root_frame_popped || !ending_allows_missing_promise(state, evidence) {
         return false;
     }
     // A run that ends with the last tick asks for no promise.
@@ -175,6 +176,34 @@ fn lacks_only_promise(state: &RunState, evidence: &SessionEvidence) -> bool {
         Some(near_miss) => !near_miss.claims_blocked,
         None => state.options.todo_file.is_some() && has_ticked_items(evidence),
     }
+}
+
+/// Returns true if the session could have made the promise, because it ended by itself, or if a limit prevents the
+/// session that would make it. In the second case commands must decide: without them, the run is continued after the limit.
+fn ending_allows_missing_promise(state: &RunState, evidence: &SessionEvidence) -> bool {
+    match evidence.ending {
+        SessionEnding::Completed => true,
+        SessionEnding::HookStopped
+        | SessionEnding::WindowFull(_)
+        | SessionEnding::ClientLimit(_)
+        | SessionEnding::DeadlineReached => {
+            verify_commands_can_replace_promise(state)
+                && bounds::stop_or_pause_for_reached_limit(state, &evidence.now).is_some()
+        }
+        SessionEnding::Fatal(_)
+        | SessionEnding::Limit(_)
+        | SessionEnding::Overloaded(_)
+        | SessionEnding::Interrupted
+        | SessionEnding::Canceled
+        | SessionEnding::IdleTimeout(_)
+        | SessionEnding::Crashed(_)
+        | SessionEnding::Failed(_)
+        | SessionEnding::Unknown => false,
+    }
+}
+
+fn verify_commands_can_replace_promise(state: &RunState) -> bool {
+    !state.options.unique_verify_and_check_commands().is_empty() && !state.options.strict_promise
 }
 
 /// Returns true if the verify commands must run before the verdict because nothing else prevents completion.
@@ -198,9 +227,7 @@ pub(crate) fn decide_after_missing_promise(
         return MissingPromiseOutcome::NotApplicable;
     }
     // If commands can decide, another session would cost money only to repeat their result.
-    let verify_commands_decide =
-        !state.options.unique_verify_and_check_commands().is_empty() && !state.options.strict_promise;
-    if !verify_commands_decide
+    if !verify_commands_can_replace_promise(state)
         && consecutive_missing_promises_after_session(state, evidence) < MAX_CONSECUTIVE_MISSING_PROMISES
     {
         return MissingPromiseOutcome::RetryPromise;

@@ -267,6 +267,28 @@ fn a_session_that_hits_a_limit_of_the_client_is_followed_by_the_next() {
     });
 }
 
+#[test]
+fn a_budget_spent_by_finished_items_does_not_keep_the_run_from_completing() {
+    let cases = [("true", 0, "RALPH_STOP|completed|1 item"), ("false", 3, "RALPH_STOP|budget|$")];
+    run_cases_in_parallel(&cases, |(verify_command, exit_code, marker)| {
+        let tick_command = format!("{CHANGE_COMMAND}; sed -i 's/\\[ \\]/[x]/' fix_plan.md");
+        let (world, model) = world_with_failing_first_session(vec![
+            Step::bash_call(&tick_command),
+            // $0.25: the client ends the session before its last message.
+            Step::bash_call("echo on").with_input_token_breakdown(50_000, 0, 0),
+        ]);
+        let finished =
+            run_to_end(&world, &["--verify", verify_command, "--max-cost", "0.2"], &OPUS_ARGUMENTS);
+        let context = format!("{finished:#?}");
+        assert_eq!(finished.code, Some(*exit_code), "{context}");
+        assert!(finished.stdout.contains(marker), "{context}");
+        let verdicts = verdict_lines(&world);
+        assert_eq!(verdicts.len(), 1, "{verdicts:?}");
+        assert!(verdicts[0].starts_with("1 client_limit: --max-budget-usd → RALPH_STOP|"), "{verdicts:?}");
+        drop(model);
+    });
+}
+
 // ---- answers of the API ----
 
 #[test]

@@ -2,6 +2,7 @@ use super::*;
 use crate::completion::VerifyOutcome;
 use plimsoll_domain::TodoList;
 use plimsoll_domain::item_brief::ItemBrief;
+use plimsoll_domain::limits::RunLimits;
 use plimsoll_domain::question::OpenQuestion;
 use plimsoll_domain::state::{Checkpoint, IterationPhase};
 use plimsoll_domain::state::{PlanItems, RunOptions, RunSpending, SessionOutcomes};
@@ -557,7 +558,7 @@ fn a_limit_or_an_overload_pauses_only_within_the_budget() {
         (SessionEnding::Overloaded("529".into()), "RALPH_PAUSE|-|overloaded: 529"),
     ] {
         let evidence = SessionEvidence { ending, ..new_evidence("", "- [ ] one\n") };
-        let limits = plimsoll_domain::limits::RunLimits { max_cost_usd: Some(4.0), ..Default::default() };
+        let limits = RunLimits { max_cost_usd: Some(4.0), ..Default::default() };
         let mut over_budget = RunState {
             options: RunOptions { limits: limits.clone(), ..new_state().options },
             spending: RunSpending { cost_usd: 4.0, ..new_state().spending },
@@ -856,6 +857,55 @@ fn verify_commands_judge_a_session_that_ticks_all_without_a_promise() {
     let failing = SessionEvidence { verify_outcomes: verify_outcomes(false), ..silent };
     let line = gate_marker(&mut state.clone(), &failing);
     insta::assert_snapshot!(line, @"RALPH_CONTINUE|refused|every item is ticked, and the promise line was left out; verify command `make test` exited with 2");
+}
+
+#[test]
+fn commands_decide_about_finished_items_before_a_limit_ends_the_run() {
+    let done_state = |verify: &[&str], max_cost_usd: f64, strict_promise: bool| RunState {
+        options: RunOptions {
+            verify_commands: verify.iter().map(|command| (*command).to_owned()).collect(),
+            limits: RunLimits { max_cost_usd: Some(max_cost_usd), ..RunLimits::default() },
+            strict_promise,
+            ..new_state().options
+        },
+        spending: RunSpending { cost_usd: 0.24, ..new_state().spending },
+        ..new_state()
+    };
+    let with_commands = || done_state(&["make test"], 0.2, false);
+    let client_limit = || SessionEnding::ClientLimit("--max-budget-usd".to_owned());
+    let spent = "RALPH_STOP|budget|$0.24 of $0.20 spent";
+    let completed = "RALPH_STOP|completed|2 items, 1 verify command passed, without the promise";
+    for (mut state, ending, plan, verify_passes, expected) in [
+        (with_commands(), client_limit(), DONE, true, completed),
+        (with_commands(), SessionEnding::HookStopped, DONE, true, completed),
+        (with_commands(), SessionEnding::WindowFull("blocked".to_owned()), DONE, true, completed),
+        (with_commands(), SessionEnding::DeadlineReached, DONE, true, completed),
+        (with_commands(), SessionEnding::Crashed("was killed".to_owned()), DONE, true, spent),
+        (with_commands(), client_limit(), DONE, false, spent),
+        (with_commands(), client_limit(), "- [x] one\n- [ ] two\n", true, spent),
+        (done_state(&[], 0.2, false), client_limit(), DONE, true, spent),
+        (done_state(&["make test"], 0.2, true), client_limit(), DONE, true, spent),
+        (
+            done_state(&["make test"], 9.0, false),
+            client_limit(),
+            DONE,
+            true,
+            "RALPH_CONTINUE|next|Claude Code's --max-budget-usd ended the session; 0 open items",
+        ),
+    ] {
+        let outcomes = if state.options.verify_commands.is_empty() {
+            Vec::new()
+        } else {
+            verify_outcomes(verify_passes)
+        };
+        let evidence = SessionEvidence { ending, ..new_evidence("", plan) };
+        let is_completed = expected == completed;
+        let context = format!("{:?} {expected}", evidence.ending);
+        let needs_commands = crate::completion::needs_verify_commands_before_verdict(&state, &evidence);
+        assert!(needs_commands || !is_completed, "{context}");
+        let evidence = SessionEvidence { verify_outcomes: outcomes, ..evidence };
+        assert_eq!(gate_marker(&mut state, &evidence), expected, "{context}");
+    }
 }
 
 #[test]
