@@ -90,7 +90,7 @@ pub fn run_client_and_parse_draft(
 ) -> Result<Draft, DraftError> {
     let CheckedDraftRequest(request) = checked_request;
     let ReadOnlySession { arguments: read_only_arguments, environment } =
-        ReadOnlySession::from_user_settings();
+        ReadOnlySession::from_user_settings_without_permissions();
     let arguments: Vec<String> = PRINT_JSON_OPTIONS
         .into_iter()
         .map(str::to_owned)

@@ -24,7 +24,7 @@ pub(crate) struct ReadOnlySession {
 impl ReadOnlySession {
     /// Builds the arguments from the user's settings of the client, because the client may need them to log in.
     /// The project's settings are not used, because anyone may have written them.
-    pub(crate) fn from_user_settings() -> ReadOnlySession {
+    pub(crate) fn from_user_settings_without_permissions() -> ReadOnlySession {
         let settings_path = environment::client_config_folder().map(|folder| folder.join("settings.json"));
         let settings_text =
             settings_path.and_then(|file| disk::read_text(&file).ok().flatten()).unwrap_or_default();

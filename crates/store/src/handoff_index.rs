@@ -71,7 +71,7 @@ pub struct HandoffIndex {
     /// Our folder in the user's state; `None` without a home.
     state_folder: Option<PathBuf>,
     /// The name of the project's folders in the index.
-    project_name: String,
+    project_folder_name: String,
     project: Project,
 }
 
@@ -82,7 +82,7 @@ impl HandoffIndex {
         let hash = plimsoll_domain::digest::sha256_hex(&[root.as_os_str().as_encoded_bytes()]);
         HandoffIndex {
             state_folder: environment::state_home().map(|home| home.join("plimsoll")),
-            project_name: hash[..16].to_owned(),
+            project_folder_name: hash[..16].to_owned(),
             project: project.clone(),
         }
     }
@@ -164,7 +164,7 @@ impl HandoffIndex {
     }
 
     fn folder_of_state(&self, state: HandoffState) -> Option<PathBuf> {
-        Some(self.state_folder.as_ref()?.join(state.as_str()).join(&self.project_name))
+        Some(self.state_folder.as_ref()?.join(state.as_str()).join(&self.project_folder_name))
     }
 
     fn entry_path(&self, state: HandoffState, handoff_name: &str) -> Option<PathBuf> {
@@ -190,7 +190,7 @@ mod tests {
     fn index(folder: &std::path::Path) -> HandoffIndex {
         HandoffIndex {
             state_folder: Some(folder.join("state")),
-            project_name: "p".to_owned(),
+            project_folder_name: "p".to_owned(),
             project: Project::with_local_files(&folder.join("project")),
         }
     }

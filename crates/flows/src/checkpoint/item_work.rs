@@ -67,7 +67,7 @@ pub(crate) fn determine_session_work(
     input: &WorkInput<'_>,
     git_query: Option<git::WorkQuery<'_>>,
 ) -> SessionWork {
-    let repository = git_query.and_then(git::WorkQuery::wait_and_read_git_status);
+    let repository = git_query.and_then(git::WorkQuery::wait_and_read_uncommitted_changes);
     let assigned_item = last_assigned_item(input);
     let ticked_items = items_ticked_in_session(input);
     let session_start = session_start_point(input);

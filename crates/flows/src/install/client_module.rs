@@ -319,12 +319,12 @@ fn plan_removal_of_files_written_by_client(
         .chain(declarations)
         .filter(|path| !disk::is_link(path) && disk::is_file(path))
         .collect();
-    for (name, is_of_client) in
+    for (name, is_written_by_client) in
         [("tsconfig.json", is_tsconfig_of_client as RecognizeText), (".gitignore", ignores_only_client_files)]
     {
         let path = folder.join(name);
         let text = if disk::is_link(&path) { None } else { disk::read_text(&path)? };
-        client_files.extend(text.filter(|text| is_of_client(text)).map(|_| path));
+        client_files.extend(text.filter(|text| is_written_by_client(text)).map(|_| path));
     }
     for path in &client_files {
         changes.push(FileChange { path: path.clone(), before: disk::read(path)?, after: None });

@@ -45,7 +45,7 @@ impl TurnSelection {
 
     /// Returns the selected logs, the most recently written first.
     pub fn selected_logs(&self, project: &Project) -> Result<Vec<TurnLog>, TurnsError> {
-        self.nonempty_logs_of_session_newest_first(
+        self.filter_by_session_id_prefix_newest_first(
             TurnLog::one_per_session_oldest_modified_first(project),
             project,
         )
@@ -54,13 +54,13 @@ impl TurnSelection {
     /// Returns the selected logs, including a second log of the same session if both folders of the project's
     /// files have one.
     pub fn selected_logs_with_copies(&self, project: &Project) -> Result<Vec<TurnLog>, TurnsError> {
-        self.nonempty_logs_of_session_newest_first(
+        self.filter_by_session_id_prefix_newest_first(
             TurnLog::all_in_both_locations_oldest_modified_first(project),
             project,
         )
     }
 
-    fn nonempty_logs_of_session_newest_first(
+    fn filter_by_session_id_prefix_newest_first(
         &self,
         mut turn_logs: Vec<TurnLog>,
         project: &Project,

@@ -122,7 +122,7 @@ pub fn summarize_work(
 ) -> Option<WorkSummary> {
     Some(
         start_filter_and_subject_queries(folder)?
-            .wait_and_read_git_status()?
+            .wait_and_read_uncommitted_changes()?
             .into_work_summary(work_base, excluded_commits),
     )
 }
@@ -155,7 +155,7 @@ impl std::fmt::Debug for WorkQuery<'_> {
 
 impl<'a> WorkQuery<'a> {
     /// Waits for the queries and reads the uncommitted changes with `git status`. Returns `None` if git fails.
-    pub fn wait_and_read_git_status(self) -> Option<RepositoryState<'a>> {
+    pub fn wait_and_read_uncommitted_changes(self) -> Option<RepositoryState<'a>> {
         let WorkQuery { folder, filter_query, subject_query } = self;
         let limit = TimeLimit::from_now(super::query_timeout());
         // Changes inside a submodule could be reported only by a git running inside it.
@@ -353,7 +353,7 @@ fn add_uncommitted_hunks(folder: &Path, disabled_filters: &DisabledFilters, work
     if diff_outcome.timed_out {
         work.facts.file_list_error = Some("git diff took too long: no line ranges".into());
     }
-    let patches = parse_patches(&String::from_utf8_lossy(&diff_outcome.stdout));
+    let patches = parse_changed_files(&String::from_utf8_lossy(&diff_outcome.stdout));
     for file in &mut work.files {
         if let Some(patch) = patches.iter().find(|patch| patch.path == file.path) {
             file.hunks.clone_from(&patch.hunks);
@@ -489,7 +489,7 @@ fn add_committed_changes(
         let mut fields = header.splitn(3, '\u{1f}');
         let id = fields.next().unwrap_or_default().to_owned();
         if excluded_commits.contains(&id) {
-            excluded_paths.extend(parse_patches(patch).into_iter().map(|file| file.path));
+            excluded_paths.extend(parse_changed_files(patch).into_iter().map(|file| file.path));
             continue;
         }
         let subject = plimsoll_domain::text::truncate_end(fields.nth(1).unwrap_or_default(), 80);
@@ -497,7 +497,7 @@ fn add_committed_changes(
         if matches!(work_base, WorkBase::RewrittenCommit(_)) {
             continue;
         }
-        for mut file in parse_patches(patch) {
+        for mut file in parse_changed_files(patch) {
             let is_listed = work.files.iter().any(|listed_file| listed_file.path == file.path);
             // Commits come newest first: a file that a later commit renamed is already listed under its new
             // name.
@@ -539,7 +539,7 @@ fn add_committed_files_differing_from_base(
     if diff_outcome.timed_out {
         work.facts.file_list_error = Some("git diff took too long: committed files may be missing".into());
     }
-    for file in parse_patches(&String::from_utf8_lossy(&diff_outcome.stdout)) {
+    for file in parse_changed_files(&String::from_utf8_lossy(&diff_outcome.stdout)) {
         if !work.files.iter().any(|listed_file| listed_file.path == file.path) {
             work.files.push(ChangedFile { is_committed: true, ..file });
         }
@@ -627,7 +627,7 @@ fn new_changed_file(path: &str, change_kind: &str) -> ChangedFile {
     }
 }
 
-fn parse_patches(patch: &str) -> Vec<ChangedFile> {
+fn parse_changed_files(patch: &str) -> Vec<ChangedFile> {
     let mut files: Vec<ChangedFile> = Vec::new();
     let mut is_in_header = false;
     for line in patch.lines() {

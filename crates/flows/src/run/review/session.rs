@@ -223,7 +223,8 @@ impl DueReview<'_, '_> {
         prompt_path: &Path,
         folder: &Path,
     ) -> Result<Result<LaunchedClient, client::ClientStartError>, StoreError> {
-        let ReadOnlySession { arguments, mut environment } = ReadOnlySession::from_user_settings();
+        let ReadOnlySession { arguments, mut environment } =
+            ReadOnlySession::from_user_settings_without_permissions();
         // The session belongs to no run, and Plimsoll's hooks ignore it. Added last, so that no variable of
         // the user's settings replaces it.
         environment.push((REVIEW_VARIABLE.to_owned(), self.state.run_id.to_string()));

@@ -1,4 +1,4 @@
-//! Decides why the run of a machine closes if its fleet gives out no more items.
+//! Decides why the run of a machine closes if no more items can be claimed from its fleet.
 
 use super::merge_check::message_about_unconfirmed_item;
 use super::{Board, FleetBoard};
@@ -17,9 +17,9 @@ impl FleetBoard {
         let (workers_state, board_now) = (self.workers_file.workers_state(), self.board_now());
         let cached_state = self.lock_cached_state();
         let is_recorded_as_done = cached_state.fleet_end == Some(FleetEnd::AllMerged);
-        let gives_out_items = !cached_state.is_draining && !is_recorded_as_done;
+        let can_claim_items = !cached_state.is_draining && !is_recorded_as_done;
         let is_done = classify_board_progress(&workers_state.board, board_now) == BoardProgress::Done;
-        if gives_out_items || is_done || cached_state.merge_checks.has_undecided_items() {
+        if can_claim_items || is_done || cached_state.merge_checks.has_undecided_items() {
             return None;
         }
         let board_items = &workers_state.board.items;
