@@ -131,7 +131,7 @@ if [ -n "$uninstall" ]; then
   cp "$list" "$copy"
   remove_listed "$copy" /dev/null
   echo "Plimsoll has been removed from $prefix."
-  echo "Hooks in settings files are not changed: run \`plimsoll uninstall\` in a project for those, before you remove the programs."
+  echo "Settings are not changed. If they still have hooks of Plimsoll, install it again, and run \`plimsoll uninstall\` first."
   exit 0
 fi
 

@@ -129,7 +129,7 @@ uninstall() {
   [ -e "$data/plimsoll/bin" ] || rm -f -- "$data/plimsoll/bin"
   rmdir -- "$versions" "$data/plimsoll" 2>/dev/null || true
   echo "Plimsoll has been removed: what this script put into $versions, and the links to it."
-  echo "Hooks in settings files are not changed: \`plimsoll uninstall\` removes those, before you remove the programs."
+  echo "Settings are not changed. If they still have hooks of Plimsoll, install it again, and run \`plimsoll uninstall\` first."
 }
 
 unpack() { # the archive; checked before anything is unpacked

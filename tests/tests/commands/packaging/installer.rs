@@ -65,7 +65,7 @@ fn installing_twice_and_uninstalling_restores_the_original_tree() {
 
     insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&run_installer(&world, &prefix, &["--uninstall"])), @"
     Plimsoll has been removed from [WORLD]/pre fix.
-    Hooks in settings files are not changed: run `plimsoll uninstall` in a project for those, before you remove the programs.
+    Settings are not changed. If they still have hooks of Plimsoll, install it again, and run `plimsoll uninstall` first.
     ");
     assert_eq!(tree_listing(&world, &prefix), before);
     let second_uninstall = script_launch(&world, "install.sh", &["--uninstall", "--prefix", &prefix]).run();
