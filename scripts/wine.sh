@@ -71,6 +71,10 @@ if [ "${1:-}" = --units ]; then
   exit
 fi
 
+# The tests start the real client and the MCP Inspector, and compare the usage with ccusage.
+scripts/client.sh >/dev/null
+scripts/judges.sh >/dev/null
+scripts/inspector.sh >/dev/null
 cargo build --quiet --locked --target "$target" --package plimsoll --no-default-features --features optional-programs --bins
 cargo build --quiet --locked --package plimsoll-testkit --bin replayed-client
 built=$build_folder/$target/debug programs=$wine_folder/programs

@@ -3,4 +3,4 @@
 [ "$(uname -s)" = Linux ] || { echo "run-test.sh is for Linux: Windows needs no wine" >&2; exit 1; }
 # shellcheck source=scripts/wine/environment.sh
 . "${0%/*}/environment.sh"
-exec env "${wine_variables[@]}" timeout 300 "$WINELOADER" "$@"
+exec env "${wine_variables[@]}" timeout 900 "$WINELOADER" "$@"
