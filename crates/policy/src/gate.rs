@@ -60,7 +60,7 @@ fn decide_verdict(state: &mut RunState, evidence: &SessionEvidence, settings: &S
     match &missing_promise {
         MissingPromiseOutcome::Completed(_) if is_review_missing(state, evidence) => {}
         MissingPromiseOutcome::Completed(reason) => {
-            return Verdict::Stop { status: RunStatus::Completed, reason: reason.clone() };
+            return completed_verdict_unless_lines_unclear(state, evidence, reason.clone());
         }
         MissingPromiseOutcome::Blocked(reason) => {
             return Verdict::Stop { status: RunStatus::Blocked, reason: reason.clone() };
@@ -128,14 +128,8 @@ fn completed_or_blocked_verdict(
             if evidence.verify_outcomes.iter().all(|outcome| outcome.passed)
                 && !is_review_missing(state, evidence) =>
         {
-            let unclear_reason = unclear_lines_reason(state, evidence);
-            Some(unclear_reason.map_or_else(
-                || Verdict::Stop {
-                    status: RunStatus::Completed,
-                    reason: render_ticked_item_and_verify_counts(state, evidence),
-                },
-                |reason| Verdict::Stop { status: RunStatus::Blocked, reason },
-            ))
+            let reason = render_ticked_item_and_verify_counts(state, evidence);
+            Some(completed_verdict_unless_lines_unclear(state, evidence, reason))
         }
         (_, QuestionOutcome::AllItemsParked(reason))
         | (ClaimAssessment::Blocked(reason), QuestionOutcome::NoEffect) => {
@@ -148,6 +142,17 @@ fn completed_or_blocked_verdict(
             | ClaimAssessment::PendingVerification,
             QuestionOutcome::NoEffect | QuestionOutcome::OtherItemsOpen,
         ) => None,
+    }
+}
+
+fn completed_verdict_unless_lines_unclear(
+    state: &RunState,
+    evidence: &SessionEvidence,
+    completion_reason: String,
+) -> Verdict {
+    match unclear_lines_reason(state, evidence) {
+        Some(reason) => Verdict::Stop { status: RunStatus::Blocked, reason },
+        None => Verdict::Stop { status: RunStatus::Completed, reason: completion_reason },
     }
 }
 

@@ -906,6 +906,14 @@ fn commands_decide_about_finished_items_before_a_limit_ends_the_run() {
         let evidence = SessionEvidence { verify_outcomes: outcomes, ..evidence };
         assert_eq!(gate_marker(&mut state, &evidence), expected, "{context}");
     }
+    let unclear_plan = "- [x] one\n- [x] two\n* [] three\n";
+    let unclear = SessionEvidence {
+        ending: client_limit(),
+        verify_outcomes: verify_outcomes(true),
+        ..new_evidence("", unclear_plan)
+    };
+    let marker = gate_marker(&mut with_commands(), &unclear);
+    assert!(marker.starts_with("RALPH_STOP|blocked|"), "{marker}");
 }
 
 #[test]
