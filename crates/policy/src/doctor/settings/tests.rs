@@ -213,6 +213,19 @@ fn programs_for_windows_are_problems_on_other_systems_only() {
     let (plain, spaced) = (with_programs_in("Users/JANEDO~1"), with_programs_in("Users/Jane Doe"));
     let status_line = r#"{"statusLine": {"type": "command", "command": "C:/a/plimsoll-statusline.exe"}}"#;
     let other = r#"{"statusLine": {"type": "command", "command": "C:/a/starship.exe"}}"#;
+    // Each spelling as the only program: (command, is ours for Windows).
+    for (command, is_problem) in [
+        (r"C:\Users\u\plimsoll\plimsoll-statusline.exe", true),
+        (r#""C:\Program Files\plimsoll\plimsoll-statusline.exe" --x"#, true),
+        ("/mnt/c/plimsoll/plimsoll-statusline.exe", true),
+        ("/usr/bin/plimsoll-statusline", false),
+        (r"C:\ralph-statusline.exe", false),
+    ] {
+        let text = serde_json::json!({"statusLine": {"type": "command", "command": command}}).to_string();
+        let section = check_on_system(MODERN, &[(SettingsScope::User, &text)], false);
+        let is_reported = finding_codes(&section).contains(&"settings.windows_program");
+        assert_eq!(is_reported, is_problem, "{command}: {section:#?}");
+    }
     for (text, is_on_windows, expected) in [
         (plain.as_str(), true, vec![]),
         (&plain, false, vec!["settings.windows_program"]),
